@@ -1,0 +1,1 @@
+"""The record of a run and the files it is made from."""

@@ -1,0 +1,221 @@
+"""The record of one run: everything an auditor needs to compute the verdict again, and nothing of anyone.
+
+The record is a JSON object; its schema is ``record.schema.json`` beside this file, its meaning stands in
+``docs/record.md``. It carries a digest of itself, so that a change by hand is found out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from dataclasses import asdict
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from local_cloaking.errors import LocalCloakingError
+from local_cloaking.gate import Judgement, remedy
+from local_cloaking.neighbours import TIE_TOLERANCE
+
+if TYPE_CHECKING:
+    from local_cloaking.metric import LocalCloaking
+
+Integers = NDArray[np.int64]
+
+SCHEMA = "local-cloaking/record"
+SCHEMA_VERSION = 1
+
+TIE_RULE = (
+    "avatar j is closer than the own one when s_ij <= r_i^2; s_ij is the sum over the components, in their "
+    "order, in float64, of squared differences; d_i = sqrt(s_i,own); r_i = d_i + tau * (|x_i| + d_i); strictly "
+    "closer when s_ij < max(0, d_i - tau * (|x_i| + d_i))^2"
+)
+
+_PACKAGES = (
+    "local-cloaking",
+    "numpy",
+    "pandas",
+    "pyarrow",
+    "scikit-learn",
+    "scipy",
+    "great-expectations",
+    "apache-airflow",
+)
+
+
+def measure_entries(result: LocalCloaking) -> dict[str, Any]:
+    """Return what was measured as plain JSON values, without counts per individual.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from local_cloaking import local_cloaking
+    >>> same = pd.DataFrame({"age": [50.0] * 10})
+    >>> measure_entries(local_cloaking(same, same))["n"]
+    10
+    """
+    findings, evidence = result.findings, result.evidence
+    return {
+        # A figure from pairs that cannot be relied on is no figure.
+        "local_cloaking": None if result.looks_shuffled else result.median,
+        "strict_median": None if result.looks_shuffled else result.strict_median,
+        "hidden_rate": None if result.looks_shuffled else result.hidden_rate,
+        "n": result.n,
+        "reason": result.reason,
+        "warnings": list(result.warnings),
+        "ncp": result.ncp,
+        "space": result.space,
+        "avatars_table": result.avatars_table,
+        "explained_variance": list(result.explained),
+        "pairing": result.pairing,
+        "pairing_evidence": {
+            "association": evidence.association,
+            "far_share": evidence.far_share,
+            "median_share": evidence.median_share,
+        },
+        "columns": [asdict(column) for column in findings.columns],
+        "copy_share": findings.copy_share,
+        "real_row_share": findings.real_row_share,
+        "duplicate_share": findings.duplicate_share,
+        "local_cloaking_without_filled": result.without_filled,
+        "tie_rule": {"text": TIE_RULE, "tau": TIE_TOLERANCE},
+        "versions": versions(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what computed the figure; packages that are not installed are left out."""
+    found = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def build_record(
+    measure: dict[str, Any],
+    closer: Integers,
+    judgement: Judgement | None,
+    *,
+    threshold_set_by: str | None = None,
+    counts: str | None = None,
+    counts_sha256: str | None = None,
+    judged: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Put a record together.
+
+    Parameters
+    ----------
+    measure
+        `measure_entries`, with what the caller adds: inputs, parameters, times, run.
+    closer
+        The counts that were judged, in any order.
+    judgement
+        What the gate said; None where there was no threshold, and then the verdict is null.
+    threshold_set_by
+        Who set the threshold, in free text.
+    counts, counts_sha256
+        Where the counts file lies, and its hash; None on the command line, which keeps none.
+    judged
+        When and where the verdict was given.
+
+    Returns
+    -------
+    The record, with its digest.
+    """
+    values, individuals = np.unique(closer, return_counts=True)
+    record = {
+        "schema": SCHEMA,
+        "schema_version": SCHEMA_VERSION,
+        "verdict": judgement.verdict if judgement else None,
+        "threshold": judgement.threshold if judgement else None,
+        "threshold_set_by": threshold_set_by,
+        "remedy": remedy(judgement.verdict, measure.get("k")) if judgement else "",
+        "expectations": [asdict(expectation) for expectation in judgement.expectations] if judgement else [],
+        **measure,
+        "reason": judgement.reason if judgement else measure["reason"],
+        "unreliable_because": measure["reason"],
+        "distribution": {"count": values.tolist(), "individuals": individuals.tolist()},
+        "counts": counts,
+        "counts_sha256": counts_sha256,
+        "judged": judged,
+    }
+    return {**record, "digest": digest_of(record)}
+
+
+def digest_of(record: dict[str, Any]) -> str:
+    """Return the SHA-256 of a record without its digest, over its keys in order, without white space.
+
+    Examples
+    --------
+    >>> record = {"verdict": "passed"}
+    >>> digest_of({**record, "digest": digest_of(record)}) == digest_of(record)
+    True
+    """
+    content = {key: value for key, value in record.items() if key != "digest"}
+    text = json.dumps(content, allow_nan=False, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def to_bytes(record: dict[str, Any]) -> bytes:
+    """Write a record as the bytes of its file."""
+    return (json.dumps(record, allow_nan=False, ensure_ascii=False, indent=2) + "\n").encode()
+
+
+class RecordError(LocalCloakingError):
+    """The record is damaged, was changed, or does not say ``passed``."""
+
+
+def passed_record(content: bytes, sha256: str) -> dict[str, Any]:
+    """Read a record, and make sure that it says ``passed``.
+
+    Parameters
+    ----------
+    content
+        The bytes of the record's file.
+    sha256
+        Their hash, as the check told it.
+
+    Raises
+    ------
+    RecordError
+        If the bytes are others, the record contradicts itself, or its verdict is not ``passed``.
+    """
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise RecordError("the record is not the one that the check wrote: its hash differs")
+    try:
+        record = json.loads(content)
+        verdict, digest = record["verdict"], record["digest"]
+        agrees = verdict_again(record) == verdict and digest_of(record) == digest
+    except (KeyError, TypeError, ValueError) as error:
+        raise RecordError("the record is not one that a check wrote") from error
+    if not agrees:
+        raise RecordError("the record contradicts itself: it was changed after the check")
+    if verdict != "passed":
+        raise RecordError(f"the verdict is {verdict}, not passed: {record['reason']}")
+    return dict(record)
+
+
+def verdict_again(record: dict[str, Any]) -> str | None:
+    """Compute the verdict of a record from its distribution of counts and its threshold alone.
+
+    Examples
+    --------
+    >>> verdict_again({"distribution": {"count": [4, 9], "individuals": [20, 30]}, "n": 50, "threshold": 5.0,
+    ...                "unreliable_because": None})
+    'passed'
+    """
+    n, threshold = record["n"], record["threshold"]
+    if threshold is None:
+        return None
+    values = np.array(record["distribution"]["count"], dtype=np.int64)
+    counts = np.repeat(values, record["distribution"]["individuals"])
+    fits = len(counts) == n and bool((values >= 0).all() and (values <= n - 1).all())
+    if not fits or n - 1 < threshold or record["unreliable_because"] is not None:
+        return "not_assessable"
+    return "passed" if float(np.median(counts)) >= threshold else "below_threshold"

@@ -1,0 +1,120 @@
+"""Writing evidence: whole or not at all, and never over another's.
+
+Paths are local (`pathlib.Path`) or anything with the same methods, such as Airflow's ``ObjectStoragePath``.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from local_cloaking.errors import LocalCloakingError
+
+#: Errors by which a file system says that it has no hard links.
+_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+
+
+class EvidenceExistsError(LocalCloakingError):
+    """Evidence already lies at this path; it is not overwritten."""
+
+
+def write_whole(path: Any, content: bytes, *, private: bool = False, replace: bool = False) -> None:
+    """Write a file so that nobody ever sees half of it.
+
+    Parameters
+    ----------
+    path
+        Where to write; missing folders are made.
+    content
+        The bytes.
+    private
+        Readable by the owner alone, from the moment the file exists (local files).
+    replace
+        Whether a file that is already there may be replaced.
+
+    Raises
+    ------
+    EvidenceExistsError
+        If a file is already there and may not be replaced.
+    OSError
+        If the place cannot be written. Nothing is left behind.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> write_whole(folder / "run" / "record.json", b"{}")
+    >>> (folder / "run" / "record.json").read_text()
+    '{}'
+    """
+    if isinstance(path, Path):
+        _write_local(path, content, private=private, replace=replace)
+        return
+    if not replace and path.exists():
+        raise EvidenceExistsError(f"{path} is already there and is not overwritten")
+    # An object appears when its upload is complete, not before.
+    with path.open("wb") as stream:
+        stream.write(content)
+
+
+def _write_local(path: Path, content: bytes, *, private: bool, replace: bool) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Made with owner-only rights by the standard library; widened only at the end.
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", dir=path.parent)
+    beside = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if not private:
+            beside.chmod(0o666 & ~_umask())
+        _give_name(beside, path, replace=replace)
+    finally:
+        beside.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
+def _give_name(beside: Path, path: Path, *, replace: bool) -> None:
+    if replace:
+        beside.replace(path)
+        return
+    try:
+        # Unlike a rename, a link never takes the place of a file that is there.
+        os.link(beside, path)
+    except FileExistsError as error:
+        raise EvidenceExistsError(f"{path} is already there and is not overwritten") from error
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if path.exists():
+            raise EvidenceExistsError(f"{path} is already there and is not overwritten") from error
+        beside.replace(path)
+
+
+def _umask() -> int:
+    # The only way to read it is to set it; /proc tells it without that race.
+    try:
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("Umask:"):
+                return int(line.split()[1], 8)
+    except OSError:
+        pass
+    return 0o022
+
+
+def _sync_folder(folder: Path) -> None:
+    # So that the name survives a power cut, as the content does.
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError:
+        pass
+    finally:
+        os.close(descriptor)

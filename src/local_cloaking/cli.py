@@ -1,0 +1,213 @@
+"""The command line: ``local-cloaking measure`` and ``local-cloaking avatarise``.
+
+Exit codes: 0 measured, and passed where a threshold was given; 1 not passed, or not assessable; 2 refused.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from local_cloaking.errors import LocalCloakingError
+
+if TYPE_CHECKING:
+    from local_cloaking.measuring import Measured
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Local Cloaking: how many other avatars stand between an original and its own.",
+)
+
+NOT_PASSED = 1
+REFUSED = 2
+
+Separator = Annotated[str | None, typer.Option(help="CSV: what separates cells; found out by default.")]
+DecimalMark = Annotated[str | None, typer.Option(help="CSV: '.' or ','; found out by default.")]
+Encoding = Annotated[str | None, typer.Option(help="CSV: as utf-8 or latin-1; found out by default.")]
+Key = Annotated[str | None, typer.Option(help="Column that pairs the tables and is not measured.")]
+Categorical = Annotated[
+    list[str] | None,
+    typer.Option(metavar="A,B,C", help="Columns to treat as categories, whatever their type."),
+]
+Drop = Annotated[list[str] | None, typer.Option(metavar="A,B,C", help="Columns to leave out.")]
+
+
+@app.callback()
+def _main() -> None:
+    """Local Cloaking: how many other avatars stand between an original and its own."""
+
+
+@app.command()
+def measure(
+    originals: Annotated[Path, typer.Argument(help="CSV (also gzip) or Parquet, one row per individual.")],
+    avatars: Annotated[Path, typer.Argument(help="The avatars, with the same columns.")],
+    key: Key = None,
+    pairing: Annotated[
+        Path | None, typer.Option(help="Table of two columns: keys of originals, keys of their avatars.")
+    ] = None,
+    ncp: Annotated[int | None, typer.Option(help="Components; by default the projection's, else 5.")] = None,
+    categorical: Categorical = None,
+    drop: Drop = None,
+    projection: Annotated[
+        Path | None, typer.Option(help="The projection that the avatarisation wrote (JSON).")
+    ] = None,
+    original_coordinates: Annotated[
+        Path | None, typer.Option(help="Bare coordinates of the originals, instead of a projection.")
+    ] = None,
+    avatar_coordinates: Annotated[Path | None, typer.Option(help="Bare coordinates of the avatars.")] = None,
+    threshold: Annotated[
+        str | None, typer.Option(metavar="T", help="The smallest Local Cloaking that passes.")
+    ] = None,
+    threshold_set_by: Annotated[str | None, typer.Option(help="Who set the threshold, for the record.")] = None,
+    k: Annotated[int | None, typer.Option(help="The k of the avatarisation, for record and remedy.")] = None,
+    data_set: Annotated[str | None, typer.Option(help="A name for the record.")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the record here.")
+    ] = None,
+    separator: Separator = None,
+    decimal: DecimalMark = None,
+    encoding: Encoding = None,
+) -> None:
+    """Measure Local Cloaking, and judge it where a threshold is given."""
+
+    def work() -> int:
+        from local_cloaking.gate import checked_threshold, judge
+        from local_cloaking.measuring import Inputs, measure_files, now
+        from local_cloaking.tables import CsvOptions
+
+        least = None if threshold is None else checked_threshold(threshold)
+        inputs = Inputs(
+            originals=originals,
+            avatars=avatars,
+            projection=projection,
+            pairing=pairing,
+            original_coordinates=original_coordinates,
+            avatar_coordinates=avatar_coordinates,
+            csv=CsvOptions(separator, decimal, encoding),
+        )
+        measured = measure_files(
+            inputs,
+            ncp=ncp,
+            key=key,
+            categorical=_names(categorical),
+            drop=_names(drop),
+            data_set=data_set,
+            k=k,
+        )
+        judgement = None
+        if least is not None:
+            judgement = judge(
+                measured.result.counts,
+                individuals=measured.result.n,
+                threshold=least,
+                reason=measured.result.reason,
+            )
+        record = _record(measured, judgement, threshold_set_by=threshold_set_by, judged={"at": now()})
+        _report(record, json_file)
+        passed = judgement.verdict == "passed" if judgement else measured.result.reason is None
+        return 0 if passed else NOT_PASSED
+
+    _run(work)
+
+
+@app.command()
+def avatarise(
+    originals: Annotated[Path, typer.Argument(help="CSV (also gzip) or Parquet, one row per individual.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write: .csv, .csv.gz or .parquet.")],
+    k: Annotated[int, typer.Option(help="Neighbours that an avatar draws on.")] = 20,
+    ncp: Annotated[int, typer.Option(help="Components in which neighbours are sought.")] = 5,
+    seed: Annotated[int | None, typer.Option(help="Seed of the random weights.")] = None,
+    key: Key = None,
+    categorical: Categorical = None,
+    drop: Drop = None,
+    projection: Annotated[
+        Path | None, typer.Option(help="Write the projection here, for `measure --projection`.")
+    ] = None,
+    separator: Separator = None,
+    decimal: DecimalMark = None,
+    encoding: Encoding = None,
+) -> None:
+    """Make one avatar per original, by the published algorithm: for demonstrations and for choosing k."""
+
+    def work() -> int:
+        from local_cloaking.audit.store import write_whole
+        from local_cloaking.measuring import avatarise_file
+        from local_cloaking.tables import CsvOptions
+
+        made = avatarise_file(
+            originals,
+            output.name,
+            k=k,
+            ncp=ncp,
+            seed=seed,
+            key=key,
+            categorical=_names(categorical),
+            drop=_names(drop),
+            csv=CsvOptions(separator, decimal, encoding),
+        )
+        if projection is not None:
+            write_whole(projection, made.projection, private=True, replace=True)
+        write_whole(output, made.avatars, private=True, replace=True)
+        typer.echo(f"{made.n} avatars (k={k}, ncp={ncp}) in {output}")
+        return 0
+
+    _run(work)
+
+
+def _run(work: Callable[[], int]) -> None:
+    try:
+        code = work()
+    except LocalCloakingError as error:
+        _refuse(str(error))
+    except OSError as error:
+        # Only what the system says: no traceback for a file that is not there.
+        _refuse(f"{error.filename or 'file'}: {error.strerror or error}")
+    except MemoryError:
+        _refuse("there is not enough memory for tables of this size")
+    else:
+        raise typer.Exit(code)
+
+
+def _refuse(message: str) -> None:
+    typer.echo(f"refused: {message}", err=True)
+    raise typer.Exit(REFUSED)
+
+
+def _names(options: list[str] | None) -> list[str]:
+    # By the rules of CSV, so that a name with a comma can be given in quotes.
+    return [name for names in csv.reader(options or [], skipinitialspace=True) for name in names if name]
+
+
+def _record(measured: Measured, judgement: Any, **more: Any) -> dict[str, Any]:
+    from local_cloaking.audit.record import build_record
+
+    return build_record(measured.entries, measured.result.counts, judgement, **more)
+
+
+def _report(record: dict[str, Any], json_file: Path | None) -> None:
+    from rich.console import Console
+
+    from local_cloaking.audit.record import to_bytes
+    from local_cloaking.audit.store import write_whole
+    from local_cloaking.summary import summary_table
+
+    where = None
+    if json_file is not None:
+        content = to_bytes(record)
+        write_whole(json_file, content, replace=True)
+        where = f"{json_file} (SHA-256 {hashlib.sha256(content).hexdigest()})"
+    # Wrapped for a reader; one line an entry for a program.
+    width = None if sys.stdout.isatty() else 10_000
+    Console(width=width, highlight=False).print(summary_table(record, where))
+
+
+if __name__ == "__main__":
+    app()

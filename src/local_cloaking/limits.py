@@ -1,0 +1,53 @@
+"""The bounds of the safeguards, in one place.
+
+Each bound decides between *measured*, *warned*, *not assessable* and *refused*. What each guards against, and
+how often it errs, stands in ``docs/safeguards.md``; the rates of the rule for shuffled avatars come from
+``scripts/shuffle_rates.py``.
+"""
+
+from __future__ import annotations
+
+# Shuffled avatars (pairing.py) ---------------------------------------------------------------------------
+#: z: how far, in standard deviations of a random pairing, originals must go with their own avatars.
+MIN_ASSOCIATION = 4.0
+#: F: share of originals whose avatar stands beyond half of all others; half of a shuffled share does.
+MAX_FAR_SHARE = 0.15
+WARN_FAR_SHARE = 0.05
+#: Median strict count as a share of the n - 1 other avatars; a random pairing gives one half.
+MAX_MEDIAN_SHARE = 0.25
+
+# What the avatars' cells look like (safeguards.py) --------------------------------------------------------
+#: More than this share of avatars equal to their own original in all columns: not assessable.
+MAX_COPY_SHARE = 0.90
+#: Two numbers nearer than this share of the column's standard deviation are copies of each other.
+COPY_TOLERANCE = 1e-6
+#: Share of avatars equal to some original beyond what the originals' own duplicates explain: warned.
+WARN_REAL_ROW_EXCESS = 0.05
+#: A column with this much more missing in the avatars than in the originals (a share): not assessable.
+MAX_MISSING_EXCESS = 0.05
+#: Spread of a number, or number of distinct rows, below this share of the originals': collapsed, warned.
+COLLAPSED_SHARE = 0.10
+#: A category column collapsed to one level warns where the other levels held more than this share.
+COLLAPSED_MINORITY = 0.20
+
+# Column roles (tables/columns.py) --------------------------------------------------------------------------
+#: A column of categories with more than this share of different values names individuals: refused.
+IDENTIFIER_SHARE = 0.9
+#: Above this share it may name them: warned.
+NEAR_IDENTIFIER_SHARE = 0.5
+#: With fewer values than this, all of them may differ by chance.
+IDENTIFIER_MIN_ROWS = 10
+#: From this number of values on, a column of different whole numbers is worth a question: warned.
+WHOLE_IDENTIFIER_MIN_ROWS = 100
+#: Text of which more than this share are numbers was meant as numbers: refused unless declared.
+NUMBERS_AS_TEXT_SHARE = 0.5
+#: Text that is all numbers passes as categories up to this many of them.
+NUMBERS_AS_TEXT_MAX_LEVELS = 20
+
+# The projected space (projection.py) -----------------------------------------------------------------------
+#: Components with less than this share of the largest eigenvalue are rounding noise: they do not count.
+RANK_TOLERANCE = 1e-10
+#: Two eigenvalues closer than this share of the largest: a cut between them is arbitrary, refused.
+EQUAL_EIGENVALUES = 1e-8
+#: Two fits on the same table agree at least to this share; else a projection is another table's: refused.
+SAME_FIT = 1e-6

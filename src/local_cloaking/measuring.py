@@ -1,0 +1,272 @@
+"""From files to a measure: what the command line and the operators share.
+
+Reads the inputs, measures, and returns the result with everything that the record says of the inputs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, tzinfo
+from typing import TYPE_CHECKING, Any
+
+from local_cloaking.audit.record import measure_entries
+from local_cloaking.errors import InputError
+from local_cloaking.tables.files import AS_FOUND, CsvOptions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from local_cloaking.metric import LocalCloaking
+    from local_cloaking.projection import FAMD
+    from local_cloaking.tables import Table
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Which files to measure, and how to read them. Each file is a path or an object with ``open``.
+
+    Attributes
+    ----------
+    originals, avatars
+        CSV (also gzip) or Parquet.
+    projection
+        The JSON file that the avatarisation wrote.
+    pairing
+        A table of two columns: keys of originals, keys of avatars.
+    original_coordinates, avatar_coordinates
+        Tables of bare coordinates, one column per component, row by row as the tables.
+    csv
+        How the CSV files are written.
+    """
+
+    originals: Any
+    avatars: Any
+    projection: Any = None
+    pairing: Any = None
+    original_coordinates: Any = None
+    avatar_coordinates: Any = None
+    csv: CsvOptions = AS_FOUND
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A result, and its entries for the record (plain JSON values)."""
+
+    result: LocalCloaking = field(repr=False)
+    entries: dict[str, Any] = field(repr=False)
+
+
+def measure_files(
+    inputs: Inputs,
+    *,
+    ncp: Any = None,
+    key: str | None = None,
+    categorical: Collection[str] = (),
+    drop: Collection[str] = (),
+    data_set: str | None = None,
+    k: int | None = None,
+    zone: tzinfo | None = None,
+) -> Measured:
+    """Read the files and measure Local Cloaking.
+
+    Parameters
+    ----------
+    inputs
+        The files.
+    ncp, key, categorical, drop
+        As in `local_cloaking.local_cloaking`.
+    data_set
+        A name for the record.
+    k
+        The k of the avatarisation, where known: for the record and the remedy.
+    zone
+        Time zone of the record's times; None for the machine's.
+
+    Raises
+    ------
+    InputError
+        If an input is refused.
+    OSError
+        If a file cannot be read.
+    """
+    from local_cloaking.metric import local_cloaking
+    from local_cloaking.tables import read_pair, read_table
+
+    started = time.perf_counter()
+    dialect = asdict(inputs.csv)
+    pairing = None
+    if inputs.pairing is not None:
+        pairing = read_table(inputs.pairing, text_columns=None, **dialect)
+    originals, avatars = read_pair(
+        inputs.originals,
+        inputs.avatars,
+        text_columns=_key_columns(key, pairing),
+        categorical=categorical,
+        **dialect,
+    )
+    projection, projection_source = _read_projection(inputs.projection)
+    coordinates = _read_coordinates(inputs)
+    result = local_cloaking(
+        originals.frame,
+        avatars.frame,
+        ncp=ncp,
+        key=key,
+        categorical=categorical,
+        projection=projection,
+        pairing=pairing.frame if pairing else None,
+        drop=drop,
+        coordinates=tuple(table.frame for table in coordinates) if coordinates else None,  # type: ignore[arg-type]
+    )
+    sources = {"originals": originals.source, "avatars": avatars.source}
+    if pairing:
+        sources["pairing"] = pairing.source
+    if coordinates:
+        sources["original_coordinates"], sources["avatar_coordinates"] = (table.source for table in coordinates)
+    described = {name: asdict(source) for name, source in sources.items() if source is not None}
+    if projection_source is not None:
+        described["projection"] = projection_source
+    entries = {
+        **measure_entries(result),
+        "data_set": data_set,
+        "k": k,
+        "inputs": described,
+        "avatars_sha256": described["avatars"]["sha256"],
+        "measured_at": now(zone),
+        "duration_seconds": round(time.perf_counter() - started, 3),
+        "run": None,
+    }
+    return Measured(result, entries)
+
+
+def now(zone: tzinfo | None = None) -> str:
+    """Return the present moment in ISO 8601, with its offset, to the second.
+
+    Examples
+    --------
+    >>> from datetime import timezone
+    >>> now(timezone.utc).endswith("+00:00")
+    True
+    """
+    return datetime.now(UTC).astimezone(zone).isoformat(timespec="seconds")
+
+
+def _key_columns(key: str | None, pairing: Table | None) -> tuple[str, ...]:
+    if key is not None:
+        return (key,)
+    return tuple(str(name) for name in pairing.frame.columns) if pairing else ()
+
+
+def _read_projection(source: Any) -> tuple[FAMD | None, dict[str, Any] | None]:
+    if source is None:
+        return None, None
+    from local_cloaking.projection import FAMD
+    from local_cloaking.tables import read_bytes
+
+    content = read_bytes(source)
+    try:
+        text = content.data.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(
+            "the projection is not a text file", remedy="hand over the JSON file that the avatarisation wrote"
+        ) from error
+    described = {"name": content.name, "size": content.size, "sha256": content.sha256}
+    return FAMD.from_json(text), described
+
+
+def _read_coordinates(inputs: Inputs) -> tuple[Table, Table] | None:
+    given = (inputs.original_coordinates, inputs.avatar_coordinates)
+    if given == (None, None):
+        return None
+    if None in given:
+        raise InputError(
+            "coordinates are given for one table only",
+            remedy="give them for originals and avatars, or for neither",
+        )
+    from local_cloaking.tables import read_table
+
+    one, other = (read_table(source, **asdict(inputs.csv)) for source in given)
+    for table in (one, other):
+        _refuse_other_than_numbers(table.frame)
+    return one, other
+
+
+def _refuse_other_than_numbers(frame: pd.DataFrame) -> None:
+    for name in frame.columns:
+        if frame[name].dtype.kind not in "fiu" or frame[name].isna().any():
+            raise InputError(
+                "a coordinate is missing or no number",
+                column=str(name),
+                rows=int(frame[name].isna().sum()),
+                remedy="give tables of numbers, one column per component",
+            )
+
+
+@dataclass(frozen=True)
+class AvatarisedFile:
+    """The bytes of the two files that an avatarisation writes, and how many avatars they hold."""
+
+    avatars: bytes = field(repr=False)
+    projection: bytes = field(repr=False)
+    n: int
+
+
+def avatarise_file(
+    originals: Any,
+    name: str,
+    *,
+    k: Any = 20,
+    ncp: Any = 5,
+    seed: int | None = None,
+    key: str | None = None,
+    categorical: Collection[str] = (),
+    drop: Collection[str] = (),
+    csv: CsvOptions = AS_FOUND,
+) -> AvatarisedFile:
+    """Read originals and make avatars, written as the originals are.
+
+    Parameters
+    ----------
+    originals
+        A path or an object with ``open``.
+    name
+        Name of the avatars' file, which says its format.
+    k, ncp, seed, key, categorical
+        As in `local_cloaking.avatarisation.avatarise_in_space`.
+    drop
+        Columns of the originals to leave out.
+    csv
+        How a CSV file is written.
+
+    Raises
+    ------
+    InputError
+        If an input is refused.
+    OSError
+        If the file cannot be read.
+    """
+    from local_cloaking.avatarisation import avatarise_in_space
+    from local_cloaking.projection import checked_ncp
+    from local_cloaking.tables import checked_format, read_table, table_bytes
+
+    checked_format(name)
+    table = read_table(originals, text_columns=_key_columns(key, None), categorical=categorical, **asdict(csv))
+    absent = sorted(set(drop) - set(table.frame.columns))
+    if absent:
+        raise InputError("to be dropped, but not in the originals", column=absent[0], remedy="correct the name")
+    made = avatarise_in_space(
+        table.frame.drop(columns=list(drop)),
+        k=k,
+        ncp=checked_ncp(ncp),
+        seed=seed,
+        categorical=categorical,
+        key=key,
+    )
+    written = table_bytes(
+        made.avatars,
+        name,
+        separator=table.source.separator if table.source else None,
+        decimal=table.source.decimal if table.source else None,
+    )
+    return AvatarisedFile(written, made.projection.to_json().encode(), len(made.avatars))

@@ -1,0 +1,419 @@
+r"""Local Cloaking: how many other avatars stand between an original and its own.
+
+.. math::
+
+    c_i = \#\{\, j \ne a(i) : d(x_i, y_j) \le d(x_i, y_{a(i)}) \,\}, \qquad
+    \text{Local Cloaking} = \operatorname{median}_i c_i
+
+x_i is original i and y_j avatar j, both in the first ``ncp`` components of the projected space; a(i) is i's own
+avatar; d is the Euclidean distance. Ties count. Higher is better; it is a count, not a rate.
+
+References
+----------
+Guillaudeux, M. et al. (2023). Patient-centric synthetic data generation, no reason to risk re-identification
+in biomedical data analysis. npj Digital Medicine 6, 37. doi:10.1038/s41746-023-00771-5
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from local_cloaking.errors import InputError
+from local_cloaking.neighbours import CloserAvatars, count_closer_avatars
+from local_cloaking.pairing import (
+    PairingEvidence,
+    own_by_key,
+    own_by_order,
+    own_by_pairing,
+    pairing_evidence,
+)
+from local_cloaking.projection import FAMD, checked_ncp, disagreement
+from local_cloaking.safeguards import TableFindings, examine
+from local_cloaking.tables.columns import EncodedColumn, encode, names_of
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+#: Components used where neither the user nor a projection handed over says how many.
+DEFAULT_NCP = 5
+
+
+@dataclass(frozen=True)
+class LocalCloaking:
+    """A measured Local Cloaking, with what it takes to judge and to report it.
+
+    Attributes
+    ----------
+    counts
+        int64, shape (n,): closer avatars per original, ties included, in the order of the originals.
+    strict_counts
+        int64, shape (n,): strictly closer avatars per original.
+    ncp
+        Components used.
+    space
+        ``handed over`` (the avatarisation's projection), ``refitted`` (fitted anew on the originals), or
+        ``coordinates`` (bare coordinates: they prove nothing about the table that leaves).
+    avatars_table
+        ``verified`` where the avatars were projected from their own columns, else ``not verified``.
+    explained
+        Share of the variance that each component explains; empty for bare coordinates.
+    pairing
+        How the tables were paired.
+    evidence
+        How far the pairs are from a random pairing.
+    findings
+        What the cells of both tables say.
+    without_filled
+        Local Cloaking without the columns in which a cell was filled; None where none was, or where the
+        other columns have no ``ncp`` components.
+    warnings
+        What a reader should know, a sentence each.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> originals = pd.DataFrame(rng.normal(size=(200, 3)), columns=["a", "b", "c"])
+    >>> result = local_cloaking(originals, originals + rng.normal(scale=0.3, size=(200, 3)), ncp=2)
+    >>> result.n, result.median > 0, result.reason
+    (200, True, None)
+    """
+
+    counts: Integers = field(repr=False)
+    strict_counts: Integers = field(repr=False)
+    ncp: int
+    space: str
+    avatars_table: str
+    explained: tuple[float, ...]
+    pairing: str
+    evidence: PairingEvidence
+    findings: TableFindings = field(repr=False)
+    without_filled: float | None
+    warnings: tuple[str, ...]
+
+    @property
+    def n(self) -> int:
+        """Number of individuals."""
+        return len(self.counts)
+
+    @property
+    def median(self) -> float:
+        """Local Cloaking: the median of the counts, 0 to n - 1."""
+        return float(np.median(self.counts))
+
+    @property
+    def strict_median(self) -> float:
+        """The median of the strict counts: avatars strictly nearer than the own one."""
+        return float(np.median(self.strict_counts))
+
+    @property
+    def hidden_rate(self) -> float:
+        """Expected share of originals, in per cent, whose nearest avatar is not their own."""
+        return hidden_rate(self.counts, self.strict_counts)
+
+    @property
+    def looks_shuffled(self) -> bool:
+        """Whether the pairs cannot be relied on, so that the median measures nothing."""
+        return self.evidence.reason is not None and self.evidence.association is not None
+
+    @property
+    def reason(self) -> str | None:
+        """Why Local Cloaking cannot be assessed on these tables, or None."""
+        reasons = [self.evidence.reason, *self.findings.reasons]
+        return "; ".join(reason for reason in reasons if reason is not None) or None
+
+
+def local_cloaking(
+    originals: pd.DataFrame,
+    avatars: pd.DataFrame,
+    *,
+    ncp: int | None = None,
+    key: str | None = None,
+    categorical: Collection[str] | None = None,
+    projection: FAMD | None = None,
+    pairing: pd.DataFrame | None = None,
+    drop: Collection[str] = (),
+    coordinates: tuple[ArrayLike, ArrayLike] | None = None,
+) -> LocalCloaking:
+    """Measure Local Cloaking.
+
+    Parameters
+    ----------
+    originals, avatars
+        One row per individual, the same columns in any order. Text, truth values and pandas categoricals
+        are categories; numbers and dates are numbers. Missing cells are filled with the originals' median
+        or commonest category; a missing category of the originals is a category of its own.
+    ncp
+        Components used, 1 to the table's rank; by default the projection's, else 5.
+    key
+        Column in both tables that pairs them and is not projected; without it, row order pairs them.
+    categorical
+        Columns to treat as categories whatever their type.
+    projection
+        The fitted projection of the avatarisation; without it, one is fitted on the originals (warned).
+    pairing
+        Two columns, the keys of originals and of their avatars. With ``key``, both tables hold their keys
+        in that column; without it, the two columns' names say which columns of the tables hold them.
+    drop
+        Columns to leave out of the measure; warned where the avatars have them.
+    coordinates
+        Bare coordinates of originals and avatars, each of shape (n, p), p at least ``ncp``, row by row as
+        the tables, instead of a projection. Warned: they say nothing about the table that leaves.
+
+    Returns
+    -------
+    LocalCloaking
+
+    Raises
+    ------
+    InputError
+        If the input would give no figure, or one that means nothing. Nothing was measured then.
+
+    Examples
+    --------
+    >>> same = pd.DataFrame({"age": [50.0] * 10})
+    >>> result = local_cloaking(same, same)
+    >>> result.median, result.reason is None
+    (9.0, False)
+    """
+    paired = _pair(originals, avatars, key=key, pairing=pairing, drop=drop)
+    if coordinates is not None:
+        space = _bare_space(paired, coordinates, ncp, projection, categorical)
+    else:
+        space = _projected_space(paired, ncp, projection, categorical)
+    counts = count_closer_avatars(space.originals, space.avatars, paired.own)
+    evidence = pairing_evidence(space.originals, space.avatars[paired.own], counts.strictly_closer)
+    findings = examine(space.original_cells, space.avatar_cells, paired.own)
+    shuffled = [evidence.warning] if evidence.warning else []
+    nothing = ["all originals, or all avatars, are alike"] if evidence.association is None else []
+    return LocalCloaking(
+        counts=counts.closer,
+        strict_counts=counts.strictly_closer,
+        ncp=space.ncp,
+        space=space.kind,
+        avatars_table="not verified" if coordinates is not None else "verified",
+        explained=space.explained,
+        pairing=paired.by,
+        evidence=evidence,
+        findings=findings,
+        without_filled=_without_filled(paired, space),
+        warnings=(*paired.warnings, *space.warnings, *nothing, *shuffled, *findings.warnings),
+    )
+
+
+def hidden_rate(counts: Integers, strict_counts: Integers) -> float:
+    r"""Return the expected hidden rate, in per cent: 0 to 100.
+
+    The attacker links each original to the nearest avatar. If t others are exactly as near as the own one and
+    none is nearer, the guess is right once in t + 1:
+    :math:`100\,(1 - \operatorname{mean}_i h_i)`, with h_i = 0 if some avatar is strictly nearer, else
+    1 / (t_i + 1).
+
+    Examples
+    --------
+    >>> hidden_rate(np.array([0, 1, 3]), np.array([0, 0, 2]))
+    50.0
+    """
+    right = np.where(strict_counts > 0, 0.0, 1.0 / (counts + 1))
+    return float(100.0 * (1.0 - right.mean()))
+
+
+@dataclass(frozen=True)
+class _Paired:
+    originals: pd.DataFrame
+    avatars: pd.DataFrame
+    own: Integers
+    by: str
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Space:
+    kind: str
+    originals: Floats
+    avatars: Floats
+    original_cells: list[EncodedColumn]
+    avatar_cells: list[EncodedColumn]
+    ncp: int
+    explained: tuple[float, ...]
+    warnings: tuple[str, ...]
+
+
+def _pair(
+    originals: pd.DataFrame,
+    avatars: pd.DataFrame,
+    *,
+    key: str | None,
+    pairing: pd.DataFrame | None,
+    drop: Collection[str],
+) -> _Paired:
+    tables = {"originals": _named(originals, "originals"), "avatars": _named(avatars, "avatars")}
+    tables, warnings = _without(tables, {str(name) for name in drop})
+    if key is None and pairing is None:
+        one, other = tables["originals"], tables["avatars"]
+        return _Paired(one, other, own_by_order(one, other), "row order", tuple(warnings))
+    if pairing is None:
+        names = (str(key), str(key))
+        by = f"key {key!r}"
+        warnings.append(f"the avatars carry the key {key!r}: take it out, and shuffle the rows, before they leave")
+    else:
+        if pairing.shape[1] != 2:
+            raise InputError(
+                f"the pairing table has {pairing.shape[1]} columns",
+                remedy="give two: the keys of the originals, the keys of their avatars",
+            )
+        names = (str(pairing.columns[0]), str(pairing.columns[1])) if key is None else (str(key), str(key))
+        by = f"pairing table ({names[0]!r}, {names[1]!r})"
+    one, original_keys = _take_key(tables["originals"], names[0], "originals")
+    other, avatar_keys = _take_key(tables["avatars"], names[1], "avatars")
+    if pairing is None:
+        own = own_by_key(original_keys, avatar_keys, names[0])
+    else:
+        own = own_by_pairing(original_keys, avatar_keys, pairing, names)
+    return _Paired(one, other, own, by, tuple(warnings))
+
+
+def _named(frame: pd.DataFrame, table: str) -> pd.DataFrame:
+    if not isinstance(frame, pd.DataFrame):
+        raise InputError(f"the {table} are not a DataFrame", remedy="give a pandas DataFrame")
+    names = names_of(frame, table)
+    if not len(frame):
+        raise InputError(f"the {table} have no rows", rows=0, remedy="give at least one individual")
+    return frame.set_axis(names, axis="columns")
+
+
+def _without(tables: dict[str, pd.DataFrame], drop: set[str]) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    for name in sorted(drop):
+        if not any(name in table.columns for table in tables.values()):
+            raise InputError("to be dropped, but in neither table", column=name, remedy="correct the name")
+    leaving = sorted(drop & set(tables["avatars"].columns))
+    warnings = [f"column {name!r} was left out: it stands in the avatars but was not measured" for name in leaving]
+    return {
+        name: table[[column for column in table.columns if column not in drop]] for name, table in tables.items()
+    }, warnings
+
+
+def _take_key(frame: pd.DataFrame, key: str, table: str) -> tuple[pd.DataFrame, pd.Series[Any]]:
+    if key not in frame.columns:
+        raise InputError(f"the key is not in the {table}", column=key, remedy="correct `key`, or add the column")
+    return frame.drop(columns=key), frame[key].reset_index(drop=True)
+
+
+def _projected_space(
+    paired: _Paired, ncp: int | None, projection: FAMD | None, categorical: Collection[str] | None
+) -> _Space:
+    warnings: list[str] = []
+    if projection is None:
+        fitted = FAMD(checked_ncp(DEFAULT_NCP if ncp is None else ncp), categorical).fit(paired.originals)
+        used, wanted = fitted, fitted.n_components
+        warnings += fitted.warnings_
+        warnings.append("space: refitted; the avatarisation's own projection was not handed over")
+    else:
+        used, wanted = projection, _ncp_of(projection, ncp)
+        fitted = FAMD(wanted, _categories_of(projection, categorical)).fit(paired.originals)
+        warnings += fitted.warnings_
+        different = disagreement(projection, fitted)
+        if different:
+            warnings.append(different)
+        if wanted < len(projection.components_):
+            warnings.append(
+                f"ncp is {wanted}, but the projection handed over has {len(projection.components_)} components"
+            )
+    original_cells = encode(paired.originals, used.columns_, "originals")
+    avatar_cells = encode(paired.avatars, used.columns_, "avatars")
+    total = used.total_variance_
+    return _Space(
+        kind="refitted" if projection is None else "handed over",
+        originals=used.project(original_cells)[:, :wanted],
+        avatars=used.project(avatar_cells)[:, :wanted],
+        original_cells=original_cells,
+        avatar_cells=avatar_cells,
+        ncp=wanted,
+        explained=tuple(float(v) / total if total > 0 else 0.0 for v in used.eigenvalues_[:wanted]),
+        warnings=tuple(warnings),
+    )
+
+
+def _ncp_of(projection: FAMD, ncp: int | None) -> int:
+    held = len(projection.components_)
+    wanted = held if ncp is None else checked_ncp(ncp)
+    if wanted > held:
+        raise InputError(
+            f"`ncp` is {wanted}, but the projection handed over has {held} components",
+            remedy=f"use ncp={held}",
+        )
+    return wanted
+
+
+def _categories_of(projection: FAMD, categorical: Collection[str] | None) -> list[str]:
+    categories = [column.name for column in projection.columns_ if column.role == "category"]
+    other = sorted({str(name) for name in categorical or ()} - set(categories))
+    if other:
+        raise InputError(
+            "declared as categorical, but a number in the projection handed over",
+            column=other[0],
+            remedy="declare the same columns as in the avatarisation",
+        )
+    return categories
+
+
+def _bare_space(
+    paired: _Paired,
+    coordinates: tuple[ArrayLike, ArrayLike],
+    ncp: int | None,
+    projection: FAMD | None,
+    categorical: Collection[str] | None,
+) -> _Space:
+    if projection is not None:
+        raise InputError(
+            "both a projection and bare coordinates are given",
+            remedy="give the projection, which proves more",
+        )
+    from local_cloaking.tables.columns import learn_columns
+
+    wanted = checked_ncp(DEFAULT_NCP if ncp is None else ncp)
+    columns, warnings = learn_columns(paired.originals, categorical or ())
+    x, y = (np.asarray(values, dtype=np.float64) for values in coordinates)
+    for values, table, name in ((x, paired.originals, "originals"), (y, paired.avatars, "avatars")):
+        if values.ndim != 2 or len(values) != len(table) or values.shape[1] < wanted:
+            raise InputError(
+                f"the coordinates of the {name} are of shape {values.shape}, not ({len(table)}, {wanted} or more)",
+                remedy="give one row per row of the table, and at least ncp components",
+            )
+    return _Space(
+        kind="coordinates",
+        originals=x[:, :wanted],
+        avatars=y[:, :wanted],
+        original_cells=encode(paired.originals, columns, "originals"),
+        avatar_cells=encode(paired.avatars, columns, "avatars"),
+        ncp=wanted,
+        explained=(),
+        warnings=(
+            *warnings,
+            "avatars_table: not verified; bare coordinates prove nothing about the table that leaves",
+        ),
+    )
+
+
+def _without_filled(paired: _Paired, space: _Space) -> float | None:
+    """Measure again without the columns in which a cell of either table was filled."""
+    kept = [
+        one.column
+        for one, other in zip(space.original_cells, space.avatar_cells, strict=True)
+        if not (one.filled.any() or other.filled.any())
+    ]
+    if not kept or len(kept) == len(space.original_cells):
+        return None
+    names = [column.name for column in kept]
+    famd = FAMD(space.ncp, [column.name for column in kept if column.role == "category"])
+    try:
+        x = famd.fit_transform(paired.originals[names])
+    except InputError:
+        return None  # Too few independent components without them: there is no such figure.
+    counts: CloserAvatars = count_closer_avatars(x, famd.transform(paired.avatars[names]), paired.own)
+    return float(np.median(counts.closer))

@@ -1,0 +1,227 @@
+"""Which avatar belongs to which original, and whether the pairs look as if they were shuffled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from local_cloaking.errors import InputError
+from local_cloaking.limits import (
+    MAX_FAR_SHARE,
+    MAX_MEDIAN_SHARE,
+    MIN_ASSOCIATION,
+    WARN_FAR_SHARE,
+)
+from local_cloaking.tables.values import as_key
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+def own_by_order(originals: pd.DataFrame, avatars: pd.DataFrame) -> Integers:
+    """Pair row by row.
+
+    Raises
+    ------
+    InputError
+        If the tables have different numbers of rows.
+
+    Examples
+    --------
+    >>> own_by_order(pd.DataFrame({"a": [1, 2]}), pd.DataFrame({"a": [1, 2]}))
+    array([0, 1])
+    """
+    if len(originals) != len(avatars):
+        raise InputError(
+            f"{len(originals)} originals, {len(avatars)} avatars",
+            rows=abs(len(originals) - len(avatars)),
+            remedy="give one avatar per original, or pair them with `key` or `pairing`",
+        )
+    return np.arange(len(originals))
+
+
+def own_by_key(originals: pd.Series[Any], avatars: pd.Series[Any], column: str) -> Integers:
+    """Pair by a key that stands in both tables, compared as text.
+
+    Returns
+    -------
+    int64 array of shape (n,): the row of each original's avatar.
+
+    Raises
+    ------
+    InputError
+        If a key is missing or stands twice, or a row of either table has no partner.
+
+    Examples
+    --------
+    >>> own_by_key(pd.Series(["01", "02"]), pd.Series(["02", "01"]), "id")
+    array([1, 0])
+    """
+    return _partners(_keys(originals, column, "originals"), _keys(avatars, column, "avatars"), column)
+
+
+def own_by_pairing(
+    originals: pd.Series[Any], avatars: pd.Series[Any], pairing: pd.DataFrame, columns: tuple[str, str]
+) -> Integers:
+    """Pair by a table of two columns: the key of the original, the key of its avatar.
+
+    Parameters
+    ----------
+    originals, avatars
+        The key columns of the two tables.
+    pairing
+        Two columns, one row per individual.
+    columns
+        The names of the two key columns, for messages.
+
+    Raises
+    ------
+    InputError
+        If the pairing table does not name each original and each avatar exactly once.
+
+    Examples
+    --------
+    >>> pairing = pd.DataFrame({"patient": [1, 2], "avatar": ["x", "y"]})
+    >>> own_by_pairing(pd.Series([1, 2]), pd.Series(["y", "x"]), pairing, ("patient", "avatar"))
+    array([1, 0])
+    """
+    of_original = _keys(originals, columns[0], "originals")
+    of_avatar = _keys(avatars, columns[1], "avatars")
+    first = _keys(pairing.iloc[:, 0], columns[0], "pairing table")
+    second = _keys(pairing.iloc[:, 1], columns[1], "pairing table")
+    row_in_pairing = _partners(of_original, first, columns[0], other="pairing table")
+    return _partners(second[row_in_pairing], of_avatar, columns[1], one="pairing table")
+
+
+def _keys(series: pd.Series[Any], column: str, table: str) -> NDArray[np.object_]:
+    keys = as_key(series, column)
+    missing = int(keys.isna().sum())
+    if missing:
+        raise InputError(
+            f"{missing} rows of the {table} have no key",
+            column=column,
+            rows=missing,
+            remedy="give each a key",
+        )
+    repeated = int(keys.duplicated(keep=False).sum())
+    if repeated:
+        raise InputError(
+            f"{repeated} rows of the {table} share their key with another",
+            column=column,
+            rows=repeated,
+            remedy="give each individual one row and a key of its own",
+        )
+    return keys.to_numpy()
+
+
+def _partners(
+    ones: NDArray[np.object_],
+    others: NDArray[np.object_],
+    column: str,
+    *,
+    one: str = "originals",
+    other: str = "avatars",
+) -> Integers:
+    rows = pd.Index(others).get_indexer(pd.Index(ones))
+    alone, surplus = int(np.count_nonzero(rows < 0)), len(others) - int(np.count_nonzero(rows >= 0))
+    if alone or surplus:
+        raise InputError(
+            f"{alone} keys of the {one} are not in the {other}, {surplus} of the {other} are not in the {one}",
+            column=column,
+            rows=alone + surplus,
+            remedy="give one avatar per original, with keys written alike (leading zeros count)",
+        )
+    return rows.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class PairingEvidence:
+    """How far the pairs of originals and avatars are from a random pairing.
+
+    Attributes
+    ----------
+    association
+        z, in standard deviations of a random pairing; None where a table has no variance.
+    far_share
+        F, the share of originals with more than half of the other avatars strictly closer, 0 to 1.
+    median_share
+        Median strict count divided by n - 1, 0 to 1; 0 for n = 1.
+    n
+        Number of individuals.
+    """
+
+    association: float | None
+    far_share: float
+    median_share: float
+    n: int
+
+    @property
+    def reason(self) -> str | None:
+        """Why the pairs cannot be relied on, in one sentence, or None."""
+        if self.association is None:
+            return "the originals or the avatars all stand in one place: nothing can be told apart"
+        signs = []
+        if self.association < MIN_ASSOCIATION:
+            signs.append(f"originals go with their avatars no better than by chance (z = {self.association:.2f})")
+        if self.far_share > MAX_FAR_SHARE:
+            signs.append(f"{self.far_share:.0%} of the avatars are farther than half of all others")
+        if self.median_share > MAX_MEDIAN_SHARE:
+            signs.append(f"in the median {self.median_share:.0%} of all avatars are closer than the own one")
+        if not signs:
+            return None
+        return (
+            "the avatars look shuffled, or belong to other individuals: "
+            + ", ".join(signs)
+            + f" (if they are not, {self.n} individuals are too few for so large a k)"
+        )
+
+    @property
+    def warning(self) -> str | None:
+        """What stays doubtful although the pairs can be relied on, or None."""
+        if self.reason is None and self.far_share > WARN_FAR_SHARE:
+            return (
+                f"{self.far_share:.0%} of the avatars are farther from their original than half of all others: "
+                "part of the table may be shuffled or sorted"
+            )
+        return None
+
+
+def pairing_evidence(originals: Floats, own_avatars: Floats, strictly_closer: Integers) -> PairingEvidence:
+    r"""Measure how far the pairs are from a random pairing, on all individuals.
+
+    .. math:: z = \sum_i x_i \cdot y_{a(i)} \Big/ \sqrt{\tfrac{1}{n-1} \sum_{kl} (X'X)_{kl} (Y'Y)_{kl}}
+
+    with both tables centred: under a random pairing the sum has mean 0 and this standard deviation.
+
+    Parameters
+    ----------
+    originals, own_avatars
+        Coordinates, shape (n, p); row i of ``own_avatars`` is the avatar of original i.
+    strictly_closer
+        Strict counts, shape (n,).
+
+    Examples
+    --------
+    >>> x = np.arange(100.0)[:, None]
+    >>> pairing_evidence(x, x, np.zeros(100, np.int64)).association > 4
+    True
+    """
+    n = len(originals)
+    far = float(np.mean(strictly_closer > (n - 1) / 2)) if n else 0.0
+    median_share = float(np.median(strictly_closer)) / (n - 1) if n > 1 else 0.0
+    x, y = _centred(originals), _centred(own_avatars)
+    variance = float(np.sum((x.T @ x) * (y.T @ y))) / (n - 1) if n > 1 else 0.0
+    if not (x.any() and y.any()) or variance <= 0:
+        return PairingEvidence(None, far, median_share, n)
+    return PairingEvidence(float(np.sum(x * y)) / float(np.sqrt(variance)), far, median_share, n)
+
+
+def _centred(a: Floats) -> Floats:
+    if not len(a):
+        return a
+    # Rows that are all alike must give exactly zero: their mean may be off by one rounding.
+    return np.where(a.min(axis=0) == a.max(axis=0), 0.0, a - a.mean(axis=0))

@@ -1,0 +1,390 @@
+r"""The projected space: FAMD, exactly, as a scikit-learn estimator.
+
+Numbers are centred and divided by their standard deviation; each category becomes an indicator, centred and
+divided by the square root of its share; a principal component analysis of the result gives the space. On
+numbers alone this is PCA; on categories alone it is MCA up to one constant factor, which no count depends on.
+
+The fit needs only counts, means and cross-products, so the table of indicators is never built. A row's
+coordinates are sums over its columns in their order, each term made from that row alone: a row projects to
+the same bits alone and in its table.
+
+References
+----------
+Pagès, J. (2004). Analyse factorielle de données mixtes. Revue de statistique appliquée 52(4), 93-111.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from local_cloaking.errors import InputError
+from local_cloaking.limits import (
+    EQUAL_EIGENVALUES,
+    RANK_TOLERANCE,
+    SAME_FIT,
+)
+from local_cloaking.tables.columns import Column, EncodedColumn, decode, encode, learn_columns
+
+Floats = NDArray[np.float64]
+
+
+FILE_FORMAT = "local-cloaking/projection"
+FILE_VERSION = 1
+
+_CHUNK_ROWS = 65_536
+
+
+class FAMD(TransformerMixin, BaseEstimator):
+    """Factor analysis of mixed data.
+
+    Parameters
+    ----------
+    n_components
+        How many components to keep, 1 to the table's rank.
+    categorical
+        Columns to treat as categories whatever their type; text, truth values and pandas categoricals
+        always are.
+
+    Attributes
+    ----------
+    columns_
+        Role, categories and fill of each column.
+    shares_
+        For each column, its mean and standard deviation (number), or the shares of its levels (category).
+    components_
+        Orthonormal directions, shape (n_components, d), d the columns of the scaled table.
+    eigenvalues_
+        Variance along each direction, shape (n_components,), falling.
+    total_variance_
+        Variance of the scaled table, so that ``eigenvalues_ / total_variance_`` is the share explained.
+    n_rows_
+        How many rows it was fitted on.
+    warnings_
+        What a user should know about the columns.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"age": [30, 40, 50, 60], "arm": ["a", "b", "b", "a"]})
+    >>> FAMD(n_components=2).fit_transform(table).shape
+    (4, 2)
+    """
+
+    def __init__(self, n_components: int = 5, categorical: Collection[str] | None = None) -> None:
+        self.n_components = n_components
+        self.categorical = categorical
+
+    def fit(self, X: pd.DataFrame, y: Any = None) -> FAMD:  # noqa: ARG002
+        """Fit on the originals: shape (n, columns).
+
+        Raises
+        ------
+        InputError
+            If a column has no usable role, ``n_components`` is not a number from 1 to the rank of the
+            table, or the eigenvalue after the last component kept is as large as that component's.
+        """
+        ncp = checked_ncp(self.n_components)
+        self.columns_, self.warnings_ = learn_columns(X, self.categorical or ())
+        encoded = encode(X, self.columns_, "originals")
+        self.n_rows_ = len(X)
+        self.shares_ = [_shares(column) for column in encoded]
+        covariance = _covariance(encoded, self.shares_)
+        self.total_variance_ = float(np.trace(covariance))
+        eigenvalues, vectors = _principal_axes(covariance)
+        _check_cut(eigenvalues, ncp)
+        self.eigenvalues_ = np.maximum(eigenvalues[:ncp], 0.0)
+        self.components_ = vectors[:, :ncp].T.copy()
+        self._derive()
+        return self
+
+    def transform(self, X: pd.DataFrame) -> Floats:
+        """Project rows, also supplementary ones such as avatars.
+
+        Returns
+        -------
+        float64 array of shape (rows, n_components).
+
+        Raises
+        ------
+        InputError
+            If the columns are not those of the fit, or a category is unknown.
+        """
+        check_is_fitted(self, "components_")
+        return self.project(encode(X, self.columns_, "table"))
+
+    def project(self, encoded: Sequence[EncodedColumn]) -> Floats:
+        """Project an encoded table; see `transform`."""
+        coordinates = np.zeros((len(encoded[0].values), len(self.components_)))
+        for rows in _chunks(len(coordinates)):
+            part = coordinates[rows]
+            # Element by element, column after column: no sum depends on the other rows, as it does in a
+            # matrix product.
+            for cells, contribution, shares in zip(encoded, self._contributions, self.shares_, strict=True):
+                if cells.column.role == "category":
+                    part += contribution[cells.values[rows]]
+                else:
+                    part += _scaled(cells.values[rows], shares)[:, None] * contribution
+        return coordinates
+
+    def inverse_transform(self, X: ArrayLike) -> pd.DataFrame:
+        """Map coordinates back to a table: numbers as they come, the category with the largest indicator.
+
+        Parameters
+        ----------
+        X
+            Coordinates, shape (rows, n_components).
+
+        Returns
+        -------
+        A table with the fit's columns, in order, with the types of the originals.
+        """
+        check_is_fitted(self, "components_")
+        scaled = np.asarray(X, dtype=np.float64) @ self.components_
+        series, start = {}, 0
+        for column, shares in zip(self.columns_, self.shares_, strict=True):
+            block = scaled[:, start : start + column.width]
+            start += column.width
+            if column.role == "category":
+                cells: NDArray[Any] = np.argmax(block * np.sqrt(shares) + shares, axis=1)
+            else:
+                mean, deviation = shares
+                cells = block[:, 0] * deviation + mean
+            series[column.name] = decode(column, cells)
+        return pd.DataFrame(series)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:  # noqa: ARG002
+        """Name the components: ``famd0``, ``famd1``, ..."""
+        return np.array([f"famd{i}" for i in range(len(self.components_))], dtype=object)
+
+    def to_json(self) -> str:
+        """Write the fitted projection as JSON: exact, and nothing in it is ever executed.
+
+        It holds the names of the categories, some of which may be rare: keep it where the originals are.
+        """
+        check_is_fitted(self, "components_")
+        return json.dumps(
+            {
+                "format": FILE_FORMAT,
+                "version": FILE_VERSION,
+                "n_components": len(self.components_),
+                "n_rows": self.n_rows_,
+                "columns": [asdict(column) for column in self.columns_],
+                "shares": [shares.tolist() for shares in self.shares_],
+                "components": self.components_.tolist(),
+                "eigenvalues": self.eigenvalues_.tolist(),
+                "total_variance": self.total_variance_,
+            },
+            allow_nan=False,
+            ensure_ascii=False,
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> FAMD:
+        """Read a projection written by `to_json`.
+
+        Raises
+        ------
+        InputError
+            If the text is not such a projection, or its directions are not orthonormal.
+        """
+        try:
+            content = json.loads(text)
+            if (content["format"], content["version"]) != (FILE_FORMAT, FILE_VERSION):
+                raise ValueError("format")  # noqa: TRY301
+            famd = cls(content["n_components"])
+            famd.columns_ = tuple(
+                Column(**{**column, "levels": tuple(column["levels"])}) for column in content["columns"]
+            )
+            famd.warnings_ = []
+            famd.n_rows_ = int(content["n_rows"])
+            famd.shares_ = [np.array(shares, dtype=np.float64) for shares in content["shares"]]
+            famd.components_ = np.array(content["components"], dtype=np.float64)
+            famd.eigenvalues_ = np.array(content["eigenvalues"], dtype=np.float64)
+            famd.total_variance_ = float(content["total_variance"])
+            famd._check_parts()
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+            raise InputError(
+                "the projection is not one that this version wrote",
+                remedy="hand over the JSON file that the avatarisation wrote, unchanged",
+            ) from error
+        famd._derive()
+        return famd
+
+    def _check_parts(self) -> None:
+        widths = [column.width for column in self.columns_]
+        sizes = [2 if column.role == "number" else column.width for column in self.columns_]
+        numbers = [self.components_, self.eigenvalues_, np.array(self.total_variance_), *self.shares_]
+        directions = self.components_ @ self.components_.T
+        if (
+            self.components_.shape != (self.n_components, sum(widths))
+            or self.eigenvalues_.shape != (self.n_components,)
+            or [shares.size for shares in self.shares_] != sizes
+            or not all(np.isfinite(values).all() for values in numbers)
+            or not (np.allclose(directions, np.eye(self.n_components), atol=1e-8) or not directions.any())
+        ):
+            raise ValueError("parts")
+
+    def _derive(self) -> None:
+        self.n_features_in_ = len(self.columns_)
+        self.feature_names_in_ = np.array([column.name for column in self.columns_], dtype=object)
+        self._contributions, start = [], 0
+        for column, shares in zip(self.columns_, self.shares_, strict=True):
+            directions = self.components_[:, start : start + column.width].T
+            start += column.width
+            self._contributions.append(
+                directions[0].copy() if column.role == "number" else _level_coordinates(directions, shares)
+            )
+
+
+def checked_ncp(ncp: Any) -> int:
+    """Return the number of components as an int.
+
+    Raises
+    ------
+    InputError
+        If it is not a whole number of at least 1.
+
+    Examples
+    --------
+    >>> checked_ncp("5")
+    5
+    """
+    try:
+        number = int(ncp) if not isinstance(ncp, bool | float) or float(ncp).is_integer() else 0
+    except (TypeError, ValueError):
+        number = 0
+    if number < 1 or isinstance(ncp, bool):
+        raise InputError("`ncp` is not a whole number of at least 1", remedy="give the number of components")
+    return number
+
+
+def disagreement(projection: FAMD, fitted: FAMD) -> str | None:
+    """Say how a projection handed over differs from one fitted on the same originals, or None.
+
+    Raises
+    ------
+    InputError
+        If the projection was not fitted on these originals: then it says nothing about their distances.
+    """
+    same_columns = [(c.name, c.role, c.kind, c.levels, c.missing_level) for c in projection.columns_]
+    if same_columns != [(c.name, c.role, c.kind, c.levels, c.missing_level) for c in fitted.columns_]:
+        raise InputError(
+            "the projection handed over was fitted on other columns or categories than these originals have",
+            remedy="hand over the projection of the avatarisation that made these avatars",
+        )
+    for column, theirs, ours in zip(projection.columns_, projection.shares_, fitted.shares_, strict=True):
+        scale = SAME_FIT * max(float(np.abs(ours).max()), 1e-300)
+        if projection.n_rows_ != fitted.n_rows_ or not np.allclose(theirs, ours, rtol=SAME_FIT, atol=scale):
+            raise InputError(
+                "the projection handed over was fitted on another table than these originals",
+                column=column.name,
+                remedy="hand over the projection of the avatarisation that made these avatars",
+            )
+    shared = min(len(projection.components_), len(fitted.components_))
+    overlap = np.linalg.svd(projection.components_[:shared] @ fitted.components_[:shared].T, compute_uv=False)
+    if overlap.size and overlap.min() < 1 - SAME_FIT:
+        return "the projection handed over is not the principal space of the originals"
+    return None
+
+
+def _shares(encoded: EncodedColumn) -> Floats:
+    values = encoded.values
+    if encoded.column.role == "category":
+        return np.bincount(values, minlength=encoded.column.width) / len(values)
+    mean = float(np.mean(values))
+    # By comparison, not by a small deviation: the mean of a constant may be off by one rounding.
+    deviation = 0.0 if values.min() == values.max() else float(np.std(values))
+    return np.array([mean, deviation])
+
+
+def _scaled(values: Floats, shares: Floats) -> Floats:
+    mean, deviation = shares
+    return (values - mean) / deviation if deviation > 0 else np.zeros_like(values)
+
+
+def _level_coordinates(directions: Floats, shares: Floats) -> Floats:
+    """Return where each level puts an individual: (indicators - shares) / sqrt(shares), projected."""
+    roots = np.sqrt(shares)[:, None]
+    own: Floats = np.divide(directions, roots, out=np.zeros_like(directions), where=roots > 0)
+    centre: Floats = (directions * roots).sum(axis=0)
+    return own - centre
+
+
+def _covariance(encoded: Sequence[EncodedColumn], shares: Sequence[Floats]) -> Floats:
+    """Covariance of the scaled table, shape (d, d), from sums over pairs of columns."""
+    starts = np.concatenate([[0], np.cumsum([cells.column.width for cells in encoded])])
+    covariance = np.zeros((starts[-1], starts[-1]))
+    n = len(encoded[0].values)
+    numbers = [i for i, cells in enumerate(encoded) if cells.column.role == "number"]
+    categories = [i for i, cells in enumerate(encoded) if cells.column.role == "category"]
+    places = starts[numbers].astype(np.int64)
+    for rows in _chunks(n):
+        scaled = [_scaled(encoded[i].values[rows], shares[i]) for i in numbers]
+        if scaled:
+            z = np.column_stack(scaled)
+            covariance[np.ix_(places, places)] += z.T @ z / n
+        for i in categories:
+            block = slice(starts[i], starts[i + 1])
+            for place, z_column in zip(places, scaled, strict=True):
+                sums = np.bincount(encoded[i].values[rows], weights=z_column, minlength=len(shares[i]))
+                covariance[block, place] += _over_root(sums / n, shares[i])
+                covariance[place, block] = covariance[block, place]
+    for a, i in enumerate(categories):
+        for j in categories[a:]:
+            together = encoded[i].values * len(shares[j]) + encoded[j].values
+            counts = np.bincount(together, minlength=len(shares[i]) * len(shares[j]))
+            excess = counts.reshape(len(shares[i]), len(shares[j])) / n - np.outer(shares[i], shares[j])
+            scaled_excess = _over_root(_over_root(excess, shares[i]).T, shares[j])
+            covariance[starts[j] : starts[j + 1], starts[i] : starts[i + 1]] = scaled_excess
+            covariance[starts[i] : starts[i + 1], starts[j] : starts[j + 1]] = scaled_excess.T
+    return covariance
+
+
+def _over_root(values: Floats, shares: Floats) -> Floats:
+    roots = np.sqrt(shares).reshape((-1,) + (1,) * (values.ndim - 1))
+    return np.divide(values, roots, out=np.zeros_like(values), where=roots > 0)
+
+
+def _principal_axes(covariance: Floats) -> tuple[Floats, Floats]:
+    from scipy.linalg import eigh
+
+    eigenvalues, vectors = eigh(covariance)
+    eigenvalues, vectors = eigenvalues[::-1], vectors[:, ::-1]
+    # A direction and its opposite are equally good; choosing makes the file the same every time.
+    largest = np.abs(vectors).argmax(axis=0)
+    signs = np.where(vectors[largest, np.arange(len(largest))] < 0, -1.0, 1.0)
+    return eigenvalues, vectors * signs
+
+
+def _check_cut(eigenvalues: Floats, ncp: int) -> None:
+    first = float(eigenvalues[0])
+    if first <= 0:
+        return  # No variance: every coordinate is 0, and the measure says that nothing can be told apart.
+    rank = int(np.count_nonzero(eigenvalues > RANK_TOLERANCE * first))
+    gaps = np.append(eigenvalues[: rank - 1] - eigenvalues[1:rank], first)
+    possible = np.flatnonzero(gaps / first >= EQUAL_EIGENVALUES) + 1
+    nearest = int(possible[np.abs(possible - ncp).argmin()])
+    if ncp > rank:
+        raise InputError(
+            f"`ncp` is {ncp}, but the originals have only {rank} independent components",
+            remedy=f"use ncp={nearest}",
+        )
+    if ncp not in possible:
+        raise InputError(
+            f"components {ncp} and {ncp + 1} explain equal shares of the variance, so that a cut after "
+            f"{ncp} is arbitrary",
+            remedy=f"use ncp={nearest}",
+        )
+
+
+def _chunks(rows: int) -> Iterator[slice]:
+    for start in range(0, rows, _CHUNK_ROWS):
+        yield slice(start, start + _CHUNK_ROWS)
