@@ -1,0 +1,40 @@
+"""What Airflow sees: operators, the gate, and the guard of a publishing task.
+
+The names load on first use; the operators themselves pull in nothing heavy before ``execute``.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from local_cloaking.airflow.gate import local_cloaking_gate
+    from local_cloaking.airflow.guard import require_passed
+    from local_cloaking.airflow.operators.avatarise import AvatariseOperator
+    from local_cloaking.airflow.operators.check import LocalCloakingCheckOperator
+    from local_cloaking.airflow.operators.measure import LocalCloakingOperator
+
+_HOMES = {
+    "AvatariseOperator": "operators.avatarise",
+    "LocalCloakingCheckOperator": "operators.check",
+    "LocalCloakingOperator": "operators.measure",
+    "local_cloaking_gate": "gate",
+    "require_passed": "guard",
+}
+
+__all__ = [
+    "AvatariseOperator",
+    "LocalCloakingCheckOperator",
+    "LocalCloakingOperator",
+    "local_cloaking_gate",
+    "require_passed",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,134 @@
+"""Operator arguments as they arrive in ``execute``: rendered, so text where a number was meant.
+
+A missing XCom renders as the text ``None``: taken for a value, it would silently switch an option off.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from local_cloaking.errors import InputError
+
+
+def text(value: Any, argument: str) -> str | None:
+    """Return an optional text argument; None only where none was given.
+
+    Raises
+    ------
+    InputError
+        If a template rendered to nothing.
+
+    Examples
+    --------
+    >>> text("pidnum", "key")
+    'pidnum'
+    """
+    if value is None:
+        return None
+    rendered = str(value)
+    if rendered.strip() in ("", "None"):
+        raise InputError(
+            f"the argument `{argument}` rendered to nothing",
+            remedy="correct the template, or the task whose XCom it reads",
+        )
+    return rendered
+
+
+def names(value: Any, argument: str) -> list[str]:
+    """Return a list of column names, given as a list, as JSON text or as ``A,B,C``.
+
+    Examples
+    --------
+    >>> names("race,gender", "categorical")
+    ['race', 'gender']
+    """
+    if value is None:
+        return []
+    if not isinstance(value, str):
+        return [str(name) for name in value]
+    rendered = text(value, argument) or ""
+    if rendered.lstrip().startswith("["):
+        try:
+            return [str(name) for name in json.loads(rendered)]
+        except ValueError as error:
+            raise InputError(
+                f"the argument `{argument}` is not a list", remedy="give a list, JSON or A,B,C"
+            ) from error
+    return [name for row in csv.reader([rendered], skipinitialspace=True) for name in row if name]
+
+
+def whole(value: Any, argument: str) -> int | None:
+    """Return an optional whole number, also from text.
+
+    Examples
+    --------
+    >>> whole("20", "k")
+    20
+    """
+    rendered = text(value, argument)
+    if rendered is None:
+        return None
+    try:
+        number = None if isinstance(value, bool) else int(rendered)
+    except ValueError:
+        number = None
+    if number is None:
+        raise InputError(f"the argument `{argument}` is not a whole number", remedy="correct it")
+    return number
+
+
+def mapping(value: Any, argument: str, producer: str) -> dict[str, Any]:
+    """Return the result of another task, given as its XCom or as JSON text.
+
+    Examples
+    --------
+    >>> mapping('{"n": 3}', "measured", "measure")
+    {'n': 3}
+    """
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            value = None
+    if not isinstance(value, dict):
+        raise InputError(
+            f"the argument `{argument}` is not the result of a {producer} task",
+            remedy=f"give that task's `.output`, or its XCom with `| tojson`: did the {producer} task run?",
+        )
+    return value
+
+
+def location(value: Any, argument: str) -> Any:
+    """Return where a file lies: a `Path`, or an ``ObjectStoragePath`` for a URI.
+
+    Raises
+    ------
+    InputError
+        If nothing was given.
+
+    Examples
+    --------
+    >>> str(location("/data/avatars.csv", "avatars"))
+    '/data/avatars.csv'
+    """
+    if value is not None and not isinstance(value, str | os.PathLike):
+        return value  # An ObjectStoragePath, made by the author of the DAG.
+    rendered = text(None if value is None else os.fspath(value), argument)
+    if rendered is None:
+        raise InputError(f"the argument `{argument}` is missing", remedy="give a path or a URI")
+    if rendered.startswith("file://"):
+        return Path(rendered.removeprefix("file://"))
+    if "://" in rendered:
+        from airflow.providers.common.compat.sdk import ObjectStoragePath
+
+        return ObjectStoragePath(rendered)
+    return Path(rendered)
+
+
+def optional_location(value: Any, argument: str) -> Any:
+    """Return where an optional file lies, or None where none was given."""
+    return None if value is None else location(value, argument)

@@ -1,0 +1,84 @@
+"""Measure and check as one group of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from airflow.providers.common.compat.sdk import TaskGroup
+from airflow.providers.standard.operators.empty import EmptyOperator
+
+from local_cloaking.airflow.operators.check import LocalCloakingCheckOperator
+from local_cloaking.airflow.operators.measure import LocalCloakingOperator
+
+
+class LocalCloakingGate(TaskGroup):
+    """Tasks ``local_cloaking`` and ``check``, and a leaf that makes the run fail when the check fails.
+
+    A run is as good as its leaves: a task with the rule ``all_done`` after the gate would make it green. What
+    comes after the group therefore hangs on the check alone, and the leaf stays a leaf.
+    """
+
+    check: LocalCloakingCheckOperator
+
+    @property
+    def verdict(self) -> Any:
+        """The check's output: verdict, record and hashes."""
+        return self.check.output
+
+    def get_leaves(self) -> Generator[Any, None, None]:
+        """Yield the check: whatever follows the group follows it."""
+        yield self.check
+
+
+def local_cloaking_gate(
+    group_id: str,
+    *,
+    originals: Any,
+    avatars: Any,
+    threshold: Any,
+    data_set: Any = None,
+    outlet: Any = None,
+    notify: Any = None,
+    threshold_set_by: Any = None,
+    audit_path: Any = None,
+    **measure: Any,
+) -> LocalCloakingGate:
+    """Measure avatars and stop the DAG when their Local Cloaking is below the threshold.
+
+    :param group_id: Name of the group.
+    :param originals: Path or URI of the originals. (templated)
+    :param avatars: Path or URI of the avatars. (templated)
+    :param threshold: The smallest Local Cloaking that passes, above 0. (templated)
+    :param data_set: A name for the record; by default the group's. (templated)
+    :param outlet: An Asset, or a list of them, updated when the verdict is ``passed``.
+    :param notify: A notifier or callback, or a list of them, called when measure or check fails.
+    :param threshold_set_by: Who set the threshold, for the record. (templated)
+    :param audit_path: Where counts and record are kept. (templated)
+    :param measure: Further arguments of `LocalCloakingOperator`: ``key``, ``ncp``, ``projection``, ...
+    :return: The group; its ``verdict`` is the check's output, for `require_passed`.
+    """
+    outlets = outlet if isinstance(outlet, list | tuple) else [] if outlet is None else [outlet]
+    callback = {} if notify is None else {"on_failure_callback": notify}
+    group = LocalCloakingGate(group_id=group_id)
+    with group:
+        measured = LocalCloakingOperator(
+            task_id="local_cloaking",
+            originals=originals,
+            avatars=avatars,
+            data_set=group_id if data_set is None else data_set,
+            audit_path=audit_path,
+            **callback,
+            **measure,
+        )
+        group.check = LocalCloakingCheckOperator(
+            task_id="check",
+            measured=measured.output,
+            threshold=threshold,
+            threshold_set_by=threshold_set_by,
+            audit_path=audit_path,
+            outlets=list(outlets),
+            **callback,
+        )
+        group.check >> EmptyOperator(task_id="passed")
+    return group

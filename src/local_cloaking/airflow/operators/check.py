@@ -1,0 +1,168 @@
+"""The operator that judges a measured Local Cloaking, and stops the DAG when it falls short."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, Asset, BaseOperator
+
+from local_cloaking.airflow.arguments import location, mapping, text
+from local_cloaking.airflow.runs import (
+    CONFIG_OPTION,
+    CONFIG_SECTION,
+    evidence_folder,
+    refusals_are_final,
+    run_of,
+    zone_of,
+)
+from local_cloaking.errors import InputError
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from local_cloaking.audit.evidence import Evidence
+
+_XCOM_ENTRIES = (
+    "verdict",
+    "reason",
+    "remedy",
+    "threshold",
+    "local_cloaking",
+    "hidden_rate",
+    "n",
+    "ncp",
+    "k",
+    "warnings",
+    "data_set",
+    "avatars_sha256",
+)
+
+
+class LocalCloakingCheckOperator(BaseOperator):
+    """Fails the task, for good, unless Local Cloaking reaches the threshold.
+
+    The gate is a Great Expectations suite on the counts that were measured, not on the number in XCom. The
+    record is written, and the verdict pushed to XCom, before the task fails. The JSON object has ``verdict``
+    (``passed``, ``below_threshold``, ``not_assessable``), ``reason``, ``remedy``, ``local_cloaking``,
+    ``threshold``, ``warnings``, ``record``, ``record_sha256``, ``avatars_sha256``.
+
+    Assets among the task's outlets are updated when the verdict is ``passed``, with value, threshold and record
+    in ``extra``.
+
+    :param measured: The result of `LocalCloakingOperator`, as its ``.output``. (templated)
+    :param threshold: The smallest Local Cloaking that passes, above 0. (templated)
+    :param threshold_set_by: Who set the threshold, for the record. (templated)
+    :param audit_path: Where the record is kept; by default ``[local_cloaking] audit_path``. (templated)
+    """
+
+    template_fields: Sequence[str] = ("measured", "threshold", "threshold_set_by", "audit_path")
+    ui_color = "#f7e8df"
+
+    def __init__(
+        self,
+        *,
+        measured: Any,
+        threshold: Any,
+        threshold_set_by: Any = None,
+        audit_path: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.measured = measured
+        self.threshold = threshold
+        self.threshold_set_by = threshold_set_by
+        self.audit_path = audit_path
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Judge, write the record, push the verdict; fail unless it is ``passed``."""
+        with refusals_are_final():
+            result = self._judge(context)
+        if result["verdict"] == "passed":
+            self._tell_assets(context, result)
+            return result
+        context["ti"].xcom_push(key="return_value", value=result)
+        raise AirflowFailException(f"{result['verdict']}: {result['reason']}; {result['remedy']}")
+
+    def _judge(self, context: Context) -> dict[str, Any]:
+        from local_cloaking.audit.record import build_record, to_bytes
+        from local_cloaking.audit.store import write_whole
+        from local_cloaking.gate import checked_threshold, judge
+        from local_cloaking.measuring import now
+
+        threshold = checked_threshold(self.threshold)
+        measured = mapping(self.measured, "measured", "measure")
+        evidence = self._evidence(measured, context)
+        judgement = judge(
+            evidence.closer,
+            individuals=evidence.measure["n"],
+            threshold=threshold,
+            reason=evidence.measure["reason"],
+        )
+        record = build_record(
+            evidence.measure,
+            evidence.closer,
+            judgement,
+            threshold_set_by=text(self.threshold_set_by, "threshold_set_by"),
+            counts=str(measured["counts"]),
+            counts_sha256=str(measured["counts_sha256"]),
+            judged={"at": now(zone_of(context)), "run": run_of(context)},
+        )
+        content = to_bytes(record)
+        path = evidence_folder(self.audit_path, context) / "record.json"
+        write_whole(path, content)
+        self._log(record, str(path))
+        return {
+            **{name: record[name] for name in _XCOM_ENTRIES},
+            "record": str(path),
+            "record_sha256": hashlib.sha256(content).hexdigest(),
+        }
+
+    def _evidence(self, measured: dict[str, Any], context: Context) -> Evidence:
+        from local_cloaking.audit.evidence import Evidence
+
+        missing = [name for name in ("counts", "counts_sha256") if not isinstance(measured.get(name), str)]
+        if missing:
+            raise InputError(
+                f"`measured` has no {missing[0]}", remedy="give the output of a LocalCloakingOperator"
+            )
+        path = location(measured["counts"], "measured")
+        try:
+            with path.open("rb") as stream:
+                content = stream.read()
+        except OSError as error:
+            # No verdict, and not final: shared storage comes back.
+            raise AirflowException(
+                f"the counts at {path} cannot be read ({error.strerror or type(error).__name__}): let all workers "
+                f"share `audit_path`, or set [{CONFIG_SECTION}] {CONFIG_OPTION} to a place that they share"
+            ) from error
+        evidence = Evidence.from_bytes(content, measured["counts_sha256"])
+        theirs, ours = evidence.measure.get("run") or {}, run_of(context)
+        if any(theirs.get(name) != ours[name] for name in ("dag_id", "run_id")):
+            raise InputError(
+                "the counts were measured in another run", remedy="judge the measure of this very run"
+            )
+        return evidence
+
+    def _log(self, record: dict[str, Any], path: str) -> None:
+        from local_cloaking.summary import summary_rows
+
+        log = self.log.info if record["verdict"] == "passed" else self.log.error
+        for name, value in summary_rows(record, path):
+            log("%-16s %s", name, value)
+
+    def _tell_assets(self, context: Context, result: dict[str, Any]) -> None:
+        told = (
+            "verdict",
+            "local_cloaking",
+            "threshold",
+            "n",
+            "data_set",
+            "record",
+            "record_sha256",
+            "avatars_sha256",
+        )
+        for outlet in self.outlets:
+            if isinstance(outlet, Asset):
+                context["outlet_events"][outlet].extra = {name: result[name] for name in told}
