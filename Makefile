@@ -1,4 +1,4 @@
-# Targets: demo, test, lint, types, bench, constraints, clean. PYTHON names the interpreter (3.11, 3.12 or 3.13).
+# Targets: demo, test, test-oldest, lint, types, constraints, clean. PYTHON names the interpreter (3.11, 3.12 or 3.13).
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
@@ -8,7 +8,7 @@ THRESHOLD ?= 5
 K ?= 20
 NCP ?= 5
 
-.PHONY: demo test lint types constraints clean
+.PHONY: help demo test test-oldest lint types constraints clean
 .DEFAULT_GOAL := help
 
 help:
@@ -32,7 +32,7 @@ demo:
 	@$(BIN)/python scripts/demo.py --threshold '$(THRESHOLD)' --k '$(K)' --ncp '$(NCP)'
 
 test: $(VENV)/installed-dev
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
@@ -41,10 +41,26 @@ lint: $(VENV)/installed-dev
 types: $(VENV)/installed-dev
 	$(BIN)/mypy
 
-# The pins, for every supported Python, without index addresses.
+# The same tests at the other end of what is supported: Airflow 3.1.1 and pandas 3.
+test-oldest: .venv-oldest/installed
+	.venv-oldest/bin/python -m pytest -n 2 --dist worksteal
+
+.venv-oldest/installed: pyproject.toml constraints-oldest.txt tests/oldest.in
+	@test -x .venv-oldest/bin/python || $(PYTHON) -m venv .venv-oldest
+	@echo "Installing Airflow 3.1.1 and pandas 3 ..."
+	@if command -v uv >/dev/null 2>&1; then pip="uv pip install --quiet --python .venv-oldest/bin/python"; \
+	else pip=".venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check"; fi; \
+	$$pip -e '.[airflow]' -r tests/oldest.in -c constraints-oldest.txt && $$pip --no-deps lifelines==0.30.3
+	@touch $@
+
+# The pins, for every supported Python, without index addresses. Airflow 3.1.1 does not run with companions that
+# came much later, so those of its days are taken, but for what this package asks for.
+COMPILE := uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate
 constraints:
-	uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --extra dev --upgrade \
-		-o constraints.txt pyproject.toml
+	$(COMPILE) --upgrade --extra dev -o constraints.txt pyproject.toml
+	$(COMPILE) --upgrade --extra airflow --exclude-newer 2025-11-15 \
+		$(foreach p,pandas numpy great-expectations apache-airflow-providers-common-compat,--exclude-newer-package $(p)=2026-11-20) \
+		-o constraints-oldest.txt pyproject.toml tests/oldest.in
 
 clean:
-	rm -rf $(VENV) .airflow .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .venv-oldest .airflow .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

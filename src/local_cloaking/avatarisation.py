@@ -98,13 +98,14 @@ def avatarise_in_space(
     2
     """
     neighbours_wanted = checked_k(k, len(originals))
+    rng = np.random.default_rng(checked_seed(seed))
     if key is not None and key not in originals.columns:
         raise InputError("the key is not in the originals", column=key, remedy="correct `key`")
     measured = originals if key is None else originals.drop(columns=key)
     projection = FAMD(ncp, categorical)
     coordinates = projection.fit_transform(measured)
     neighbours, distances = _nearest_others(coordinates, neighbours_wanted)
-    weights = _random_weights(distances, np.random.default_rng(seed))
+    weights = _random_weights(distances, rng)
     barycentres = np.zeros_like(coordinates)
     for rank in range(neighbours_wanted):
         barycentres += weights[:, rank, None] * coordinates[neighbours[:, rank]]
@@ -128,7 +129,7 @@ def checked_k(k: Any, n: int) -> int:
     20
     """
     try:
-        number = 0 if isinstance(k, bool) or int(k) != float(k) else int(k)
+        number = 0 if isinstance(k, bool | np.bool_) or int(k) != float(k) else int(k)
     except (TypeError, ValueError, OverflowError):
         number = 0
     if not 1 <= number <= n - 1:
@@ -136,6 +137,30 @@ def checked_k(k: Any, n: int) -> int:
             f"k is not a whole number from 1 to {n - 1}, the number of other originals",
             remedy="give the number of neighbours that an avatar draws on",
         )
+    return number
+
+
+def checked_seed(seed: Any) -> int | None:
+    """Return the seed as an int, or None for other avatars each time.
+
+    Raises
+    ------
+    InputError
+        If it is not a whole number of at least 0.
+
+    Examples
+    --------
+    >>> checked_seed("7")
+    7
+    """
+    if seed is None:
+        return None
+    try:
+        number = -1 if isinstance(seed, bool) or int(seed) != float(seed) else int(seed)
+    except (TypeError, ValueError, OverflowError):
+        number = -1
+    if number < 0:
+        raise InputError("the seed is not a whole number of at least 0", remedy="give one, or leave it out")
     return number
 
 
@@ -154,8 +179,10 @@ def _random_weights(distances: Floats, rng: np.random.Generator) -> Floats:
     """Weights P_j = (1/d_j) R_j C_j, R_j ~ Exp(1), C_j = 1/2^r, r a random permutation of 1..k; sum 1."""
     n, k = distances.shape
     ranks = rng.permuted(np.tile(np.arange(1.0, k + 1), (n, 1)), axis=1)
+    # As shares of the largest one: where all neighbours stand in the same place, 1/d would overflow.
+    largest = distances.max(axis=1, keepdims=True)
+    relative = np.divide(distances, largest, out=np.zeros_like(distances), where=largest > 0)
     # A neighbour in the same place weighs infinitely more than the others; so much more is enough.
-    floor = np.maximum(1e-12 * distances.max(axis=1, keepdims=True), np.finfo(float).tiny)
-    weights: Floats = rng.exponential(size=(n, k)) * 0.5**ranks / np.maximum(distances, floor)
+    weights: Floats = rng.exponential(size=(n, k)) * 0.5**ranks / np.maximum(relative, 1e-12)
     total: Floats = weights.sum(axis=1, keepdims=True)
     return weights / total

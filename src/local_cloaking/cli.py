@@ -8,13 +8,13 @@ from __future__ import annotations
 import csv
 import hashlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from local_cloaking.errors import LocalCloakingError
+from local_cloaking.errors import InputError, LocalCloakingError
 
 if TYPE_CHECKING:
     from local_cloaking.measuring import Measured
@@ -23,11 +23,14 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     help="Local Cloaking: how many other avatars stand between an original and its own.",
 )
 
 NOT_PASSED = 1
 REFUSED = 2
+
+_OTHER = "name another file"
 
 Separator = Annotated[str | None, typer.Option(help="CSV: what separates cells; found out by default.")]
 DecimalMark = Annotated[str | None, typer.Option(help="CSV: '.' or ','; found out by default.")]
@@ -84,6 +87,8 @@ def measure(
         from local_cloaking.tables import CsvOptions
 
         least = None if threshold is None else checked_threshold(threshold)
+        sources = (originals, avatars, pairing, projection, original_coordinates, avatar_coordinates)
+        _refuse_targets((json_file,), sources)
         inputs = Inputs(
             originals=originals,
             avatars=avatars,
@@ -142,6 +147,7 @@ def avatarise(
         from local_cloaking.measuring import avatarise_file
         from local_cloaking.tables import CsvOptions
 
+        _refuse_targets((output, projection), (originals,))
         made = avatarise_file(
             originals,
             output.name,
@@ -160,6 +166,19 @@ def avatarise(
         return 0
 
     _run(work)
+
+
+def _refuse_targets(targets: Sequence[Path | None], sources: Sequence[Path | None]) -> None:
+    """Refuse what cannot be written, or would be written over what is read, before any work is done."""
+    taken = {path.resolve() for path in sources if path is not None}
+    for target in (path for path in targets if path is not None):
+        if target.is_dir():
+            raise InputError("a folder stands where the file is to be written", remedy=_OTHER, file=target.name)
+        if target.resolve() in taken:
+            raise InputError(
+                "it would be written over another file of this command", remedy=_OTHER, file=target.name
+            )
+        taken.add(target.resolve())
 
 
 def _run(work: Callable[[], int]) -> None:

@@ -190,6 +190,8 @@ def judge(counts: Integers, *, individuals: int, threshold: Any, reason: str | N
         raise GateError("the counts are not a list of whole numbers: they cannot be judged")
     suite = local_cloaking_suite(least, individuals=individuals)
     expectations = _evaluate(suite, pd.DataFrame({COUNTS_COLUMN: values.astype(np.int64)}))
+    if not expectations:
+        raise GateError("the suite holds no expectation: nothing was judged")
     median = float(np.median(values))
     *fitting, on_median = expectations
     if on_median.observed != median:
@@ -245,7 +247,7 @@ def _evaluated(name: str, result: dict[str, Any] | None) -> Expectation:
         raise GateError(f"Great Expectations did not evaluate {name}: nothing was judged")
     details, bounds = result.get("result", {}), result["expectation_config"]["kwargs"]
     observed = details.get("observed_value", details.get("unexpected_count"))
-    if not isinstance(observed, int | float) or not isinstance(result["success"], bool):
+    if not isinstance(observed, int | float) or not isinstance(result.get("success"), bool):
         raise GateError(f"Great Expectations observed nothing for {name}: nothing was judged")
     return Expectation(
         type=name,

@@ -378,7 +378,14 @@ def _bare_space(
 
     wanted = checked_ncp(DEFAULT_NCP if ncp is None else ncp)
     columns, warnings = learn_columns(paired.originals, categorical or ())
-    x, y = (np.asarray(values, dtype=np.float64) for values in coordinates)
+    try:
+        x, y = (np.asarray(values, dtype=np.float64) for values in coordinates)
+    except (TypeError, ValueError):
+        # Without the cause: its message shows the cell.
+        raise InputError(
+            "the bare coordinates are not two tables of numbers",
+            remedy="give one for the originals, one for the avatars, one column per component",
+        ) from None
     for values, table, name in ((x, paired.originals, "originals"), (y, paired.avatars, "avatars")):
         if values.ndim != 2 or len(values) != len(table) or values.shape[1] < wanted:
             raise InputError(

@@ -45,6 +45,9 @@ TIE_TOLERANCE = 1e-12
 TREE_MAX_COMPONENTS = 8
 #: With fewer distinct avatars than this, looking at each of them is faster than any tree.
 TREE_MIN_AVATARS = 2_000
+#: With more copies of each avatar than this, in the mean, looking at each distinct one is faster too: a ball's
+#: bound then runs through leaves full of copies, which the tree tests one by one.
+TREE_MAX_COPIES = 4
 
 #: Rows of originals and of avatars in one matrix product: the product (1 MiB) stays in a core's cache.
 BLOCK_ORIGINALS = 128
@@ -127,7 +130,7 @@ def count_closer_avatars(
     pairs, pair_of = np.unique(x_of * np.int64(len(y_rows)) + y_of[own_rows], return_inverse=True)
     balls = _Balls.around(x[x_rows[pairs // len(y_rows)]], y[y_rows[pairs % len(y_rows)]])
     if method is None:
-        method = _suitable_method(components=x.shape[1], distinct_avatars=len(y_rows))
+        method = _suitable_method(components=x.shape[1], avatars=len(y), distinct_avatars=len(y_rows))
     if method == "tree":
         counts = _count_by_tree(balls, y)
     else:
@@ -196,8 +199,9 @@ def _validated(originals: ArrayLike, avatars: ArrayLike, own: ArrayLike | None) 
 def _coordinates(values: ArrayLike, name: str) -> Floats:
     try:
         array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"the coordinates of the {name} are not numbers", remedy="give numbers") from error
+    except (TypeError, ValueError):
+        # Without the cause: its message shows the cell.
+        raise InputError(f"the coordinates of the {name} are not numbers", remedy="give numbers") from None
     if array.ndim != 2:
         raise InputError(
             f"the coordinates of the {name} have {array.ndim} dimensions",
@@ -228,17 +232,15 @@ def _distinct_rows(a: Floats) -> tuple[Integers, Integers]:
     return rows.astype(np.int64), place.reshape(-1).astype(np.int64)
 
 
-def _suitable_method(*, components: int, distinct_avatars: int) -> Method:
-    if components <= TREE_MAX_COMPONENTS and distinct_avatars >= TREE_MIN_AVATARS:
-        return "tree"
-    return "blocks"
+def _suitable_method(*, components: int, avatars: int, distinct_avatars: int) -> Method:
+    few_copies = distinct_avatars >= TREE_MIN_AVATARS and avatars <= TREE_MAX_COPIES * distinct_avatars
+    return "tree" if components <= TREE_MAX_COMPONENTS and few_copies else "blocks"
 
 
 def _count_by_tree(balls: _Balls, avatars: Floats) -> CloserAvatars:
     """Count with radius queries a hair wider and narrower than the rule's radii.
 
-    Where the two agree, rounding cannot matter. No query lies at the distance of an avatar, so that
-    a leaf full of copies is counted whole, never one by one.
+    Where the two agree, rounding cannot matter.
     """
     from scipy.spatial import cKDTree
 

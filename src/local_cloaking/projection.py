@@ -16,6 +16,7 @@ Pagès, J. (2004). Analyse factorielle de données mixtes. Revue de statistique 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -210,7 +211,7 @@ class FAMD(TransformerMixin, BaseEstimator):
             famd.eigenvalues_ = np.array(content["eigenvalues"], dtype=np.float64)
             famd.total_variance_ = float(content["total_variance"])
             famd._check_parts()
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
             raise InputError(
                 "the projection is not one that this version wrote",
                 remedy="hand over the JSON file that the avatarisation wrote, unchanged",
@@ -228,6 +229,8 @@ class FAMD(TransformerMixin, BaseEstimator):
             or self.eigenvalues_.shape != (self.n_components,)
             or [shares.size for shares in self.shares_] != sizes
             or not all(np.isfinite(values).all() for values in numbers)
+            or not all(_is_usable(*pair) for pair in zip(self.columns_, self.shares_, strict=True))
+            or (self.eigenvalues_ < 0).any()
             or not (np.allclose(directions, np.eye(self.n_components), atol=1e-8) or not directions.any())
         ):
             raise ValueError("parts")
@@ -258,10 +261,10 @@ def checked_ncp(ncp: Any) -> int:
     5
     """
     try:
-        number = int(ncp) if not isinstance(ncp, bool | float) or float(ncp).is_integer() else 0
-    except (TypeError, ValueError):
+        number = 0 if isinstance(ncp, bool | np.bool_) or int(ncp) != float(ncp) else int(ncp)
+    except (TypeError, ValueError, OverflowError):
         number = 0
-    if number < 1 or isinstance(ncp, bool):
+    if number < 1:
         raise InputError("`ncp` is not a whole number of at least 1", remedy="give the number of components")
     return number
 
@@ -295,13 +298,30 @@ def disagreement(projection: FAMD, fitted: FAMD) -> str | None:
     return None
 
 
+def _is_usable(column: Column, shares: Floats) -> bool:
+    if column.role == "number":
+        return not column.levels and not column.missing_level and math.isfinite(column.fill) and shares[1] >= 0
+    distinct = len(set(column.levels)) == len(column.levels)
+    known = column.role == "category" and distinct and column.fill in range(len(column.levels))
+    return known and bool((shares >= 0).all())
+
+
 def _shares(encoded: EncodedColumn) -> Floats:
     values = encoded.values
     if encoded.column.role == "category":
         return np.bincount(values, minlength=encoded.column.width) / len(values)
-    mean = float(np.mean(values))
     # By comparison, not by a small deviation: the mean of a constant may be off by one rounding.
-    deviation = 0.0 if values.min() == values.max() else float(np.std(values))
+    if values.min() == values.max():
+        return np.array([values[0], 0.0])
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, deviation = float(np.mean(values)), float(np.std(values))
+    if not 0 < deviation < math.inf:
+        raise InputError(
+            "its values differ by so much, or so little, that their spread cannot be computed",
+            column=encoded.column.name,
+            rows=len(values),
+            remedy="give it another unit, or leave it out of both tables",
+        )
     return np.array([mean, deviation])
 
 

@@ -192,7 +192,7 @@ def passed_record(content: bytes, sha256: str) -> dict[str, Any]:
         record = json.loads(content)
         verdict, digest = record["verdict"], record["digest"]
         agrees = verdict_again(record) == verdict and digest_of(record) == digest
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise RecordError("the record is not one that a check wrote") from error
     if not agrees:
         raise RecordError("the record contradicts itself: it was changed after the check")
@@ -216,6 +216,7 @@ def verdict_again(record: dict[str, Any]) -> str | None:
     values = np.array(record["distribution"]["count"], dtype=np.int64)
     counts = np.repeat(values, record["distribution"]["individuals"])
     fits = len(counts) == n and bool((values >= 0).all() and (values <= n - 1).all())
-    if not fits or n - 1 < threshold or record["unreliable_because"] is not None:
+    possible = not isinstance(threshold, bool) and threshold > 0
+    if not fits or not possible or n - 1 < threshold or record["unreliable_because"] is not None:
         return "not_assessable"
     return "passed" if float(np.median(counts)) >= threshold else "below_threshold"

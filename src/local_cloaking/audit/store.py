@@ -62,8 +62,15 @@ def write_whole(path: Any, content: bytes, *, private: bool = False, replace: bo
 
 def _write_local(path: Path, content: bytes, *, private: bool, replace: bool) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Made with owner-only rights by the standard library; widened only at the end.
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", dir=path.parent)
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    try:
+        # Made with owner-only rights by the standard library; widened only at the end.
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", dir=path.parent)
+    except OSError as error:
+        # The name that a user knows, not the one beside it.
+        error.filename = str(path)
+        raise
     beside = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as stream:

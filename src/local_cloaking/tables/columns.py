@@ -209,7 +209,11 @@ def decode(column: Column, values: NDArray[Any]) -> pd.Series[Any]:
         values = np.round(values)
         if np.issubdtype(_numpy_dtype(column), np.integer):
             limits = np.iinfo(_numpy_dtype(column))
-            values = np.clip(values, limits.min, limits.max)
+            highest = float(limits.max)
+            if int(highest) > limits.max:
+                # Of 64 bits: the nearest float64 is one too many, and would come out as the smallest number.
+                highest = float(np.nextafter(highest, 0))
+            values = np.clip(values, limits.min, highest)
     return _as_dtype(pd.Series(values), column)
 
 
@@ -375,7 +379,7 @@ def _decode_levels(column: Column, codes: NDArray[Any]) -> pd.Series[Any]:
         seconds = np.array([np.nan if level is None else float(level) for level in levels])
         return _as_dtype(from_seconds(seconds, column.kind), column).iloc[codes].reset_index(drop=True)
     cells = np.array(levels, dtype=object)[codes]
-    if column.kind == "number":
+    if column.kind == "number" and column.dtype != "object":
         return _as_dtype(pd.Series(pd.to_numeric(pd.Series(cells, dtype=object))), column)
     return _as_dtype(pd.Series(cells, dtype=object), column, categories=list(column.levels))
 

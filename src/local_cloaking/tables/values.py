@@ -7,6 +7,7 @@ missing) or words (any hashable values, None where missing).
 
 from __future__ import annotations
 
+from datetime import UTC
 from typing import Any, Literal
 
 import numpy as np
@@ -112,10 +113,26 @@ def as_numbers(series: pd.Series[Any], kind: Kind) -> NDArray[np.float64]:
         codes = series.cat.codes.to_numpy()
         return np.where(codes >= 0, np.append(numbers, np.nan)[codes], np.nan)
     if kind in ("date", "zoned date"):
-        return _seconds(pd.to_datetime(series, utc=True).astype("datetime64[us, UTC]").astype("int64"), series)
+        return _seconds(_moments(series).astype("datetime64[us, UTC]").astype("int64"), series)
     if kind == "duration":
         return _seconds(pd.to_timedelta(series).astype("timedelta64[us]").astype("int64"), series)
     return pd.to_numeric(series).to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _moments(series: pd.Series[Any]) -> pd.Series[Any]:
+    try:
+        return pd.to_datetime(series, utc=True)
+    except pd.errors.OutOfBoundsDatetime:
+        # Python's own dates reach from year 1 to 9999; some versions of pandas try nanoseconds, which do not.
+        moments = [_in_utc(moment) for moment in series]
+        return pd.Series(np.array(moments, dtype="datetime64[us]"), index=series.index).dt.tz_localize("UTC")
+
+
+def _in_utc(moment: Any) -> Any:
+    if pd.isna(moment):
+        return None
+    zoned = getattr(moment, "tzinfo", None) is not None
+    return moment.astimezone(UTC).replace(tzinfo=None) if zoned else moment
 
 
 def _seconds(microseconds: pd.Series[Any], series: pd.Series[Any]) -> NDArray[np.float64]:
@@ -161,7 +178,11 @@ def as_words(series: pd.Series[Any], kind: Kind) -> tuple[NDArray[np.int64], lis
         return np.full(len(series), -1, np.int64), []
     if is_whole(series):
         # Not by way of float64, which takes 2**53 and its successor for one number.
-        codes, integers = pd.factorize(series.astype("Int64"), sort=True)
+        try:
+            codes, integers = pd.factorize(series.astype("Int64"), sort=True)
+        except (OverflowError, TypeError):
+            # Beyond int64: as Python's own numbers.
+            codes, integers = pd.factorize(series.astype(object), sort=True)
         return codes.astype(np.int64), [int(v) for v in integers]
     if kind not in ("text", "boolean"):
         codes, numbers = pd.factorize(as_numbers(series, kind), sort=True)
