@@ -82,6 +82,7 @@ def measure(
     """Measure Local Cloaking, and judge it where a threshold is given."""
 
     def work() -> int:
+        from local_cloaking.audit.record import peers_in
         from local_cloaking.gate import checked_threshold, judge
         from local_cloaking.measuring import Inputs, measure_files, now
         from local_cloaking.tables import CsvOptions
@@ -114,6 +115,7 @@ def measure(
                 individuals=measured.result.n,
                 threshold=least,
                 reason=measured.result.reason,
+                peers=peers_in(measured.entries),
             )
         record = _record(measured, judgement, threshold_set_by=threshold_set_by, judged={"at": now()})
         _report(record, json_file)

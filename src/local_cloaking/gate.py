@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ Outcome = Literal["passed", "below_threshold", "not_assessable"]
 SUITE_NAME = "local_cloaking"
 #: The column of the counts table that the suite judges.
 COUNTS_COLUMN = "closer"
+
+_PLAIN_NUMBER = r"[+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 
 class GateError(LocalCloakingError):
@@ -97,7 +100,9 @@ def checked_threshold(threshold: Any) -> float:
         threshold, str | int | float | Decimal | np.integer | np.floating
     ):
         try:
-            number = float(threshold)
+            # float() also takes other scripts' digits and "5_0": what a reader may take for another number.
+            plain = not isinstance(threshold, str) or re.fullmatch(_PLAIN_NUMBER, threshold.strip())
+            number = float(threshold) if plain else math.nan
         except (ValueError, OverflowError):
             number = math.nan
     if not (math.isfinite(number) and number > 0):
@@ -156,7 +161,14 @@ def local_cloaking_suite(threshold: Any, *, individuals: int) -> ExpectationSuit
     )
 
 
-def judge(counts: Integers, *, individuals: int, threshold: Any, reason: str | None = None) -> Judgement:
+def judge(
+    counts: Integers,
+    *,
+    individuals: int,
+    threshold: Any,
+    reason: str | None = None,
+    peers: float | None = None,
+) -> Judgement:
     """Judge measured counts against a threshold.
 
     Parameters
@@ -169,6 +181,9 @@ def judge(counts: Integers, *, individuals: int, threshold: Any, reason: str | N
         The smallest Local Cloaking that passes; equal passes.
     reason
         Why the measure could not be relied on, or None. With a reason, nothing passes.
+    peers
+        Median number of other avatars with the original's values in the columns that were carried over
+        unchanged; None where there are none. Below the threshold, nothing passes.
 
     Raises
     ------
@@ -200,10 +215,16 @@ def judge(counts: Integers, *, individuals: int, threshold: Any, reason: str | N
         reason = f"the counts do not fit {individuals} individuals"
     if reason is None and individuals - 1 < least:
         reason = f"{individuals} individuals can reach {individuals - 1} at most, below the threshold {least:g}"
+    # Great Expectations and plain comparison must both agree before anything passes.
+    enough = on_median.success and median >= least
+    if reason is None and enough and peers is not None and peers < least:
+        reason = (
+            f"by the columns that are carried over unchanged alone, the median individual has {peers:g} other "
+            f"avatars alike, below the threshold {least:g}"
+        )
     if reason is not None:
         return Judgement("not_assessable", reason, least, median, expectations)
-    # Great Expectations and plain comparison must both agree before anything passes.
-    if on_median.success and median >= least:
+    if enough:
         return Judgement("passed", None, least, median, expectations)
     return Judgement(
         "below_threshold",

@@ -21,6 +21,14 @@ MAX_MEDIAN_SHARE = 0.25
 MAX_COPY_SHARE = 0.90
 #: Two numbers nearer than this share of the column's standard deviation are copies of each other.
 COPY_TOLERANCE = 1e-6
+#: A column is carried over where more than this share of avatars have their own original's value in it. Whom the
+#: carried-over columns single out is linked by them, however far the avatar stands.
+CARRIED_OVER_SHARE = 0.95
+#: Median distance to the nearest avatar, as a share of that to the nearest other original: below it, the avatars
+#: are copies with noise, whichever original they are paired with: not assessable. Honest avatars: 0.4 and more.
+NEAR_COPY_RATIO = 0.10
+#: Originals looked at for that median: it can only stop what would pass, so a sample does.
+NEAR_COPY_SAMPLE = 1_000
 #: Share of avatars equal to some original beyond what the originals' own duplicates explain: warned.
 WARN_REAL_ROW_EXCESS = 0.05
 #: A column with this much more missing in the avatars than in the originals (a share): not assessable.

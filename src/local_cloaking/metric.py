@@ -33,8 +33,8 @@ from local_cloaking.pairing import (
     own_by_pairing,
     pairing_evidence,
 )
-from local_cloaking.projection import FAMD, checked_ncp, disagreement
-from local_cloaking.safeguards import TableFindings, examine
+from local_cloaking.projection import FAMD, check_same_space, checked_ncp
+from local_cloaking.safeguards import CarriedOver, TableFindings, examine, near_copies_reason
 from local_cloaking.tables.columns import EncodedColumn, encode, names_of
 
 Floats = NDArray[np.float64]
@@ -42,6 +42,8 @@ Integers = NDArray[np.int64]
 
 #: Components used where neither the user nor a projection handed over says how many.
 DEFAULT_NCP = 5
+
+ROW_ORDER = "row order"
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,8 @@ class LocalCloaking:
         ``handed over`` (the avatarisation's projection), ``refitted`` (fitted anew on the originals), or
         ``coordinates`` (bare coordinates: they prove nothing about the table that leaves).
     avatars_table
-        ``verified`` where the avatars were projected from their own columns, else ``not verified``.
+        ``verified`` where the avatars were projected from all of their own columns; ``not verified`` for bare
+        coordinates, and where a column of theirs was left out.
     explained
         Share of the variance that each component explains; empty for bare coordinates.
     pairing
@@ -69,6 +72,8 @@ class LocalCloaking:
         How far the pairs are from a random pairing.
     findings
         What the cells of both tables say.
+    near_copies
+        That the avatars are originals with a little noise, in one sentence, or None.
     without_filled
         Local Cloaking without the columns in which a cell was filled; None where none was, or where the
         other columns have no ``ncp`` components.
@@ -93,6 +98,7 @@ class LocalCloaking:
     pairing: str
     evidence: PairingEvidence
     findings: TableFindings = field(repr=False)
+    near_copies: str | None
     without_filled: float | None
     warnings: tuple[str, ...]
 
@@ -125,6 +131,8 @@ class LocalCloaking:
     def reason(self) -> str | None:
         """Why Local Cloaking cannot be assessed on these tables, or None."""
         reasons = [self.evidence.reason, *self.findings.reasons]
+        if self.median > 0:  # With a median of 0 nothing passes, and that figure says it better.
+            reasons.append(self.near_copies)
         return "; ".join(reason for reason in reasons if reason is not None) or None
 
 
@@ -189,20 +197,25 @@ def local_cloaking(
     counts = count_closer_avatars(space.originals, space.avatars, paired.own)
     evidence = pairing_evidence(space.originals, space.avatars[paired.own], counts.strictly_closer)
     findings = examine(space.original_cells, space.avatar_cells, paired.own)
+    near_copies = near_copies_reason(space.originals, space.avatars)
     shuffled = [evidence.warning] if evidence.warning else []
+    if paired.by == ROW_ORDER:
+        shuffled += _sorted_warnings(space)
+    carried = _carried_over_warnings(findings.carried_over, float(np.median(counts.closer)))
     nothing = ["all originals, or all avatars, are alike"] if evidence.association is None else []
     return LocalCloaking(
         counts=counts.closer,
         strict_counts=counts.strictly_closer,
         ncp=space.ncp,
         space=space.kind,
-        avatars_table="not verified" if coordinates is not None else "verified",
+        avatars_table="verified" if paired.whole and coordinates is None else "not verified",
         explained=space.explained,
         pairing=paired.by,
         evidence=evidence,
         findings=findings,
+        near_copies=near_copies,
         without_filled=_without_filled(paired, space),
-        warnings=(*paired.warnings, *space.warnings, *nothing, *shuffled, *findings.warnings),
+        warnings=(*paired.warnings, *space.warnings, *nothing, *shuffled, *carried, *findings.warnings),
     )
 
 
@@ -229,6 +242,7 @@ class _Paired:
     avatars: pd.DataFrame
     own: Integers
     by: str
+    whole: bool
     warnings: tuple[str, ...]
 
 
@@ -254,9 +268,10 @@ def _pair(
 ) -> _Paired:
     tables = {"originals": _named(originals, "originals"), "avatars": _named(avatars, "avatars")}
     tables, warnings = _without(tables, {str(name) for name in drop})
+    whole = not warnings
     if key is None and pairing is None:
         one, other = tables["originals"], tables["avatars"]
-        return _Paired(one, other, own_by_order(one, other), "row order", tuple(warnings))
+        return _Paired(one, other, own_by_order(one, other), ROW_ORDER, whole, tuple(warnings))
     if pairing is None:
         names = (str(key), str(key))
         by = f"key {key!r}"
@@ -275,7 +290,7 @@ def _pair(
         own = own_by_key(original_keys, avatar_keys, names[0])
     else:
         own = own_by_pairing(original_keys, avatar_keys, pairing, names)
-    return _Paired(one, other, own, by, tuple(warnings))
+    return _Paired(one, other, own, by, whole, tuple(warnings))
 
 
 def _named(frame: pd.DataFrame, table: str) -> pd.DataFrame:
@@ -317,9 +332,7 @@ def _projected_space(
         used, wanted = projection, _ncp_of(projection, ncp)
         fitted = FAMD(wanted, _categories_of(projection, categorical)).fit(paired.originals)
         warnings += fitted.warnings_
-        different = disagreement(projection, fitted)
-        if different:
-            warnings.append(different)
+        check_same_space(projection, fitted)
         if wanted < len(projection.components_):
             warnings.append(
                 f"ncp is {wanted}, but the projection handed over has {len(projection.components_)} components"
@@ -405,6 +418,35 @@ def _bare_space(
             "avatars_table: not verified; bare coordinates prove nothing about the table that leaves",
         ),
     )
+
+
+def _carried_over_warnings(carried: CarriedOver | None, median: float) -> list[str]:
+    if carried is None or carried.median_peers >= median:
+        return []
+    named = ", ".join(repr(name) for name in carried.columns[:5])
+    more = f" and {len(carried.columns) - 5} more" if len(carried.columns) > 5 else ""
+    return [
+        f"{named}{more} carried over unchanged: by these values alone, the median individual has "
+        f"{carried.median_peers:g} other avatars alike, fewer than its Local Cloaking says"
+    ]
+
+
+def _sorted_warnings(space: _Space) -> list[str]:
+    """Warn where both tables are sorted by a column: then row order may pair by it, not by individual."""
+    names = [
+        one.column.name
+        for one, other in zip(space.original_cells, space.avatar_cells, strict=True)
+        if _is_sorted(one.values) and _is_sorted(other.values)
+    ]
+    return [
+        f"both tables are sorted by column {name!r}, and paired by row order: were they sorted apart?"
+        for name in names
+    ]
+
+
+def _is_sorted(values: NDArray[Any]) -> bool:
+    steps = np.diff(values)
+    return bool(steps.any()) and bool((steps >= 0).all() or (steps <= 0).all())
 
 
 def _without_filled(paired: _Paired, space: _Space) -> float | None:

@@ -19,7 +19,7 @@ import json
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -34,6 +34,7 @@ from local_cloaking.limits import (
     SAME_FIT,
 )
 from local_cloaking.tables.columns import Column, EncodedColumn, decode, encode, learn_columns
+from local_cloaking.tables.values import Kind
 
 Floats = NDArray[np.float64]
 
@@ -42,6 +43,10 @@ FILE_FORMAT = "local-cloaking/projection"
 FILE_VERSION = 1
 
 _CHUNK_ROWS = 65_536
+_KINDS = frozenset(get_args(Kind)) - {"missing"}
+#: Two means of the same numbers, summed in another order, agree to this share.
+_ROUNDING = 16 * float(np.finfo(np.float64).eps)
+_ITS_OWN = "hand over the projection of the avatarisation that made these avatars"
 
 
 class FAMD(TransformerMixin, BaseEstimator):
@@ -131,8 +136,11 @@ class FAMD(TransformerMixin, BaseEstimator):
             for cells, contribution, shares in zip(encoded, self._contributions, self.shares_, strict=True):
                 if cells.column.role == "category":
                     part += contribution[cells.values[rows]]
-                else:
-                    part += _scaled(cells.values[rows], shares)[:, None] * contribution
+                    continue
+                scaled = _scaled(cells.values[rows], shares)[:, None]
+                # Of numbers at the end of the floats the sum is infinite or none at all; see `_scaled`.
+                with np.errstate(over="ignore", invalid="ignore"):
+                    part += scaled * contribution
         return coordinates
 
     def inverse_transform(self, X: ArrayLike) -> pd.DataFrame:
@@ -194,16 +202,15 @@ class FAMD(TransformerMixin, BaseEstimator):
         Raises
         ------
         InputError
-            If the text is not such a projection, or its directions are not orthonormal.
+            If the text is not such a projection, or its directions are not orthonormal (of a table without
+            variance, they may also be zeros).
         """
         try:
             content = json.loads(text)
             if (content["format"], content["version"]) != (FILE_FORMAT, FILE_VERSION):
                 raise ValueError("format")  # noqa: TRY301
             famd = cls(content["n_components"])
-            famd.columns_ = tuple(
-                Column(**{**column, "levels": tuple(column["levels"])}) for column in content["columns"]
-            )
+            famd.columns_ = tuple(_column(entries) for entries in content["columns"])
             famd.warnings_ = []
             famd.n_rows_ = int(content["n_rows"])
             famd.shares_ = [np.array(shares, dtype=np.float64) for shares in content["shares"]]
@@ -223,7 +230,8 @@ class FAMD(TransformerMixin, BaseEstimator):
         widths = [column.width for column in self.columns_]
         sizes = [2 if column.role == "number" else column.width for column in self.columns_]
         numbers = [self.components_, self.eigenvalues_, np.array(self.total_variance_), *self.shares_]
-        directions = self.components_ @ self.components_.T
+        angles = self.components_ @ self.components_.T
+        orthonormal = np.allclose(angles, np.eye(len(angles)), atol=1e-8)
         if (
             self.components_.shape != (self.n_components, sum(widths))
             or self.eigenvalues_.shape != (self.n_components,)
@@ -231,7 +239,8 @@ class FAMD(TransformerMixin, BaseEstimator):
             or not all(np.isfinite(values).all() for values in numbers)
             or not all(_is_usable(*pair) for pair in zip(self.columns_, self.shares_, strict=True))
             or (self.eigenvalues_ < 0).any()
-            or not (np.allclose(directions, np.eye(self.n_components), atol=1e-8) or not directions.any())
+            or self.total_variance_ < 0
+            or not (orthonormal or (self.total_variance_ == 0 and not self.components_.any()))
         ):
             raise ValueError("parts")
 
@@ -269,33 +278,94 @@ def checked_ncp(ncp: Any) -> int:
     return number
 
 
-def disagreement(projection: FAMD, fitted: FAMD) -> str | None:
-    """Say how a projection handed over differs from one fitted on the same originals, or None.
+def check_same_space(projection: FAMD, fitted: FAMD) -> None:
+    """Refuse a projection handed over that is not the one fitted on the same originals.
+
+    Parameters
+    ----------
+    projection
+        The projection handed over.
+    fitted
+        One fitted on the originals, with as many components as are used, or more.
 
     Raises
     ------
     InputError
-        If the projection was not fitted on these originals: then it says nothing about their distances.
+        If columns, fills, means, spreads, shares, eigenvalues or directions differ by more than rounding:
+        distances measured there would not be those between these originals and their avatars.
     """
-    same_columns = [(c.name, c.role, c.kind, c.levels, c.missing_level) for c in projection.columns_]
-    if same_columns != [(c.name, c.role, c.kind, c.levels, c.missing_level) for c in fitted.columns_]:
+    ours = [_identity(column) for column in fitted.columns_]
+    if [_identity(column) for column in projection.columns_] != ours:
         raise InputError(
             "the projection handed over was fitted on other columns or categories than these originals have",
-            remedy="hand over the projection of the avatarisation that made these avatars",
+            remedy=_ITS_OWN,
         )
-    for column, theirs, ours in zip(projection.columns_, projection.shares_, fitted.shares_, strict=True):
-        scale = SAME_FIT * max(float(np.abs(ours).max()), 1e-300)
-        if projection.n_rows_ != fitted.n_rows_ or not np.allclose(theirs, ours, rtol=SAME_FIT, atol=scale):
+    for place, column in enumerate(projection.columns_):
+        like = _is_like(column, fitted.columns_[place], projection.shares_[place], fitted.shares_[place])
+        if projection.n_rows_ != fitted.n_rows_ or not like:
             raise InputError(
                 "the projection handed over was fitted on another table than these originals",
                 column=column.name,
-                remedy="hand over the projection of the avatarisation that made these avatars",
+                remedy=_ITS_OWN,
             )
+    if not (_has_the_variances(projection, fitted) and _has_the_directions(projection, fitted)):
+        raise InputError(
+            "the projection handed over is not the principal space of these originals", remedy=_ITS_OWN
+        )
+
+
+def _identity(column: Column) -> tuple[Any, ...]:
+    return column.name, column.role, column.kind, column.levels, column.missing_level
+
+
+def _is_like(column: Column, ours: Column, shares: Floats, our_shares: Floats) -> bool:
+    # Whole numbers are of another type where a file leaves gaps among them: that alone is no other table.
+    if column.dtype == ours.dtype and column.whole != ours.whole:
+        return False
+    if column.role == "category":
+        return column.fill == ours.fill and bool((np.abs(shares - our_shares) <= SAME_FIT * our_shares).all())
+    mean, deviation = (float(value) for value in our_shares)
+    # By the spread, not by the mean: dates are far from zero, and a spread of some days is nothing beside
+    # their mean. Of a mean as large as that, the last bits depend on the order of the sum.
+    near = max(SAME_FIT * (deviation or abs(mean)), _ROUNDING * abs(mean))
+    return (
+        abs(shares[1] - deviation) <= SAME_FIT * deviation
+        and abs(shares[0] - mean) <= near
+        and abs(column.fill - ours.fill) <= near
+    )
+
+
+def _has_the_variances(projection: FAMD, fitted: FAMD) -> bool:
     shared = min(len(projection.components_), len(fitted.components_))
-    overlap = np.linalg.svd(projection.components_[:shared] @ fitted.components_[:shared].T, compute_uv=False)
-    if overlap.size and overlap.min() < 1 - SAME_FIT:
-        return "the projection handed over is not the principal space of the originals"
-    return None
+    theirs = np.append(projection.eigenvalues_[:shared], projection.total_variance_)
+    ours = np.append(fitted.eigenvalues_[:shared], fitted.total_variance_)
+    return bool((np.abs(theirs - ours) <= SAME_FIT * ours[0]).all())
+
+
+def _has_the_directions(projection: FAMD, fitted: FAMD) -> bool:
+    """Compare direction by direction, up to sign; those of equal eigenvalues, by the space they span."""
+    first = float(fitted.eigenvalues_[0])
+    if first <= 0:
+        return True  # No variance: every coordinate is 0, whatever the directions.
+    # Fitted anew, not handed over: else the file itself would say which of its directions may be mixed.
+    cuts = np.flatnonzero(-np.diff(fitted.eigenvalues_) > EQUAL_EIGENVALUES * first) + 1
+    ends = [*cuts.tolist(), len(fitted.components_)]
+    for start, end in zip([0, *ends], ends, strict=False):
+        # A projection of fewer components holds a part of them, or nothing.
+        theirs = projection.components_[start:end]
+        overlap = np.linalg.svd(theirs @ fitted.components_[start:end].T, compute_uv=False)
+        if overlap.size and overlap.min() < 1 - SAME_FIT:
+            return False
+    return True
+
+
+def _column(entries: dict[str, Any]) -> Column:
+    known = isinstance(entries["name"], str) and isinstance(entries["dtype"], str) and entries["kind"] in _KINDS
+    flags = isinstance(entries["whole"], bool) and isinstance(entries["missing_level"], bool)
+    # Text would pass as a row of levels, one for each letter.
+    if not (known and flags and isinstance(entries["levels"], list)):
+        raise ValueError("column")
+    return Column(**{**entries, "levels": tuple(entries["levels"])})
 
 
 def _is_usable(column: Column, shares: Floats) -> bool:
@@ -327,7 +397,9 @@ def _shares(encoded: EncodedColumn) -> Floats:
 
 def _scaled(values: Floats, shares: Floats) -> Floats:
     mean, deviation = shares
-    return (values - mean) / deviation if deviation > 0 else np.zeros_like(values)
+    # An avatar far beyond the originals may leave the floats: counting refuses it, in words.
+    with np.errstate(over="ignore"):
+        return (values - mean) / deviation if deviation > 0 else np.zeros_like(values)
 
 
 def _level_coordinates(directions: Floats, shares: Floats) -> Floats:

@@ -13,15 +13,19 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from local_cloaking.limits import (
+    CARRIED_OVER_SHARE,
     COLLAPSED_MINORITY,
     COLLAPSED_SHARE,
     COPY_TOLERANCE,
     MAX_COPY_SHARE,
     MAX_MISSING_EXCESS,
+    NEAR_COPY_RATIO,
+    NEAR_COPY_SAMPLE,
     WARN_REAL_ROW_EXCESS,
 )
 from local_cloaking.tables.columns import EncodedColumn
 
+Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
@@ -42,6 +46,24 @@ class ColumnReport:
 
 
 @dataclass(frozen=True)
+class CarriedOver:
+    """Columns that the avatars carry over unchanged.
+
+    Attributes
+    ----------
+    columns
+        Their names.
+    median_peers
+        Median over the individuals of the number of other avatars with the original's values in all of these
+        columns, 0 to n - 1; n - 1 where its own avatar has other values. An attacker who compares values
+        instead of distances has that many candidates besides the right one.
+    """
+
+    columns: tuple[str, ...]
+    median_peers: float
+
+
+@dataclass(frozen=True)
 class TableFindings:
     """What the cells of both tables say.
 
@@ -55,6 +77,9 @@ class TableFindings:
         Share of avatars equal to any original in all columns, missing cells filled, 0 to 1.
     duplicate_share
         Share of originals equal to another original, 0 to 1.
+    carried_over
+        Columns that the avatars carry over from their originals, and how many share their values; None where
+        there are none.
     reasons
         Why Local Cloaking cannot be assessed on these tables, a sentence each.
     warnings
@@ -65,6 +90,7 @@ class TableFindings:
     copy_share: float
     real_row_share: float
     duplicate_share: float
+    carried_over: CarriedOver | None
     reasons: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -85,6 +111,7 @@ def examine(originals: Sequence[EncodedColumn], avatars: Sequence[EncodedColumn]
     real = float(np.isin(avatar_rows, original_rows).mean())
     duplicates = float(pd.Series(original_rows).duplicated(keep=False).mean())
     reasons = [_missing_reason(column) for column in columns]
+    reasons += [_weightless_reason(one, other) for one, other in zip(originals, avatars, strict=True)]
     if copies > MAX_COPY_SHARE:
         reasons.append(f"{copies:.1%} of the avatars are copies of their own original")
     warnings = _collapse_warnings(originals, avatars, original_rows, avatar_rows)
@@ -93,7 +120,51 @@ def examine(originals: Sequence[EncodedColumn], avatars: Sequence[EncodedColumn]
             f"{real:.1%} of the avatars equal a row of the originals in all columns: they are real people's rows"
         )
     return TableFindings(
-        columns, copies, real, duplicates, tuple(r for r in reasons if r is not None), tuple(warnings)
+        columns=columns,
+        copy_share=copies,
+        real_row_share=real,
+        duplicate_share=duplicates,
+        carried_over=_carried_over(originals, avatars, own),
+        reasons=tuple(reason for reason in reasons if reason is not None),
+        warnings=tuple(warnings),
+    )
+
+
+def near_copies_reason(originals: Floats, avatars: Floats) -> str | None:
+    """Say that the avatars are originals with a little noise, whoever they are paired with, or None.
+
+    Compares, in the projected space, how far the nearest avatar is with how far the nearest other original is.
+    Those who have an avatar in their very place are left out: of them, `TableFindings.copy_share` speaks.
+
+    Parameters
+    ----------
+    originals, avatars
+        Coordinates, shapes (n, p) and (m, p).
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(1).normal(size=(200, 2))
+    >>> near_copies_reason(x, x + 0.001) is None, near_copies_reason(x, -x) is None
+    (False, True)
+    """
+    from scipy.spatial import cKDTree
+
+    places = np.unique(originals, axis=0)
+    if len(places) < 2:
+        return None
+    # Always the same sample for the same table: a record can be made again.
+    rows = np.random.default_rng(0).permutation(len(originals))[:NEAR_COPY_SAMPLE]
+    to_avatar = cKDTree(avatars).query(originals[rows])[0]
+    to_other = cKDTree(places).query(originals[rows], k=2)[0][:, 1]
+    apart = to_avatar > 1e-9 * to_other
+    if 2 * np.count_nonzero(apart) < len(rows):
+        return None
+    ratio = float(np.median(to_avatar[apart] / to_other[apart]))
+    if ratio >= NEAR_COPY_RATIO:
+        return None
+    return (
+        "the avatars are copies of originals with a little noise: in the median, the nearest avatar is at "
+        f"{ratio:.1%} of the distance to the nearest other original"
     )
 
 
@@ -125,23 +196,63 @@ def _missing_reason(column: ColumnReport) -> str | None:
     )
 
 
+def _weightless_reason(original: EncodedColumn, avatar: EncodedColumn) -> str | None:
+    values = original.values
+    if original.column.role == "category" or values.min() < values.max() or (avatar.values == values[0]).all():
+        return None
+    return (
+        f"column {original.column.name!r} is the same for all originals but not for all avatars: it has no weight "
+        "in the projected space, so that what leaves in it was not measured"
+    )
+
+
+def _agreement(original: EncodedColumn, avatar: EncodedColumn, own: Integers) -> NDArray[np.bool_]:
+    """Tell whose avatar has the original's own value, shape (n,); numbers that differ by noise are the same."""
+    difference = np.abs(original.values - avatar.values[own])
+    same: NDArray[np.bool_] = difference <= (0 if original.column.role == "category" else _tolerance(original))
+    return same
+
+
 def _copies(
     originals: Sequence[EncodedColumn], avatars: Sequence[EncodedColumn], own: Integers
 ) -> NDArray[np.bool_]:
-    same, known = np.ones(len(own), dtype=bool), np.zeros(len(own), dtype=bool)
+    """Tell whose avatar agrees in all cells that both have, where these are at least half of the original's."""
+    same = np.ones(len(own), dtype=bool)
+    known, common = np.zeros(len(own)), np.zeros(len(own))
     for one, other in zip(originals, avatars, strict=True):
-        difference = np.abs(one.values - other.values[own])
-        # What is missing in the original tells nothing of them, whatever the avatar was filled with.
-        same &= one.missing | (difference <= (0 if one.column.role == "category" else _tolerance(one)))
-        known |= ~one.missing
-    return same & known
+        missing = one.missing | other.missing[own]
+        # What one of the two lacks tells them not apart, whatever it was filled with.
+        same &= missing | _agreement(one, other, own)
+        known += ~one.missing
+        common += ~missing
+    return same & (common > 0) & (2 * common >= known)
+
+
+def _carried_over(
+    originals: Sequence[EncodedColumn], avatars: Sequence[EncodedColumn], own: Integers
+) -> CarriedOver | None:
+    pairs = list(zip(originals, avatars, strict=True))
+    carried = [(one, other) for one, other in pairs if _agreement(one, other, own).mean() > CARRIED_OVER_SHARE]
+    if not carried:
+        return None
+    ones, others = [one for one, _ in carried], [other for _, other in carried]
+    original_hashes, avatar_hashes = _row_hashes(ones, ones), _row_hashes(others, ones)
+    hashes, counts = np.unique(avatar_hashes, return_counts=True)
+    place = np.minimum(np.searchsorted(hashes, original_hashes), len(hashes) - 1)
+    alike = np.where(hashes[place] == original_hashes, counts[place], 0)
+    peers = np.where(avatar_hashes[own] == original_hashes, alike - 1, len(own) - 1)
+    return CarriedOver(tuple(one.column.name for one in ones), float(np.median(peers)))
 
 
 def _tolerance(original: EncodedColumn) -> float:
     """Return how near two numbers of a column may lie and still be the same."""
     values = original.values
-    spread = float(np.std(values)) if values.min() < values.max() else float(np.abs(values[0]))
-    return COPY_TOLERANCE * spread
+    if values.min() == values.max():
+        return COPY_TOLERANCE * float(np.abs(values[0]))
+    # One outlier can make the deviation as large as it likes; the middle half of the values it leaves alone.
+    lower, upper = np.quantile(values, [0.25, 0.75])
+    spread = float(np.std(values))
+    return COPY_TOLERANCE * (min(spread, float(upper - lower)) if upper > lower else spread)
 
 
 def _row_hashes(table: Sequence[EncodedColumn], originals: Sequence[EncodedColumn]) -> NDArray[np.uint64]:

@@ -33,7 +33,7 @@ def summary_rows(record: dict[str, Any], where: str | None = None) -> list[tuple
         ("individuals", str(record["n"])),
         ("ncp", str(record["ncp"])),
         ("k", _number(record["k"])),
-        ("threshold", _number(record["threshold"])),
+        ("threshold", "not known" if record["threshold"] is None else f"{record['threshold']:.15g}"),
         ("verdict", str(record["verdict"] or "none: no threshold was given")),
     ]
     rows += [(name, str(record[name])) for name in ("reason", "remedy") if record[name]]

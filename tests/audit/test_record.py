@@ -238,6 +238,7 @@ BASE = {
     "n": 4,
     "threshold": 2.0,
     "unreliable_because": None,
+    "carried_over": None,
     "distribution": {"count": [1, 3], "individuals": [2, 2]},
 }
 

@@ -69,7 +69,7 @@ def test_below_the_threshold_one_try_and_nothing_is_published(run_dag, tables):
     assert run.states == {
         "gate.local_cloaking": "success",
         "gate.check": "failed",
-        "gate.passed": "upstream_failed",
+        "gate_passed": "upstream_failed",
         "publish": "upstream_failed",
     }
     assert run.tries["gate.check"] == 1
@@ -102,8 +102,77 @@ def test_what_follows_the_group_follows_the_check_and_not_its_leaf():
         before >> gate >> after
     assert after.upstream_task_ids == {"gate.check"}
     assert before.downstream_task_ids == {"gate.local_cloaking"}
-    assert dag.get_task("gate.passed").upstream_task_ids == {"gate.check"}
-    assert {task.task_id for task in dag.leaves} == {"gate.passed", "after"}
+    assert dag.get_task("gate_passed").upstream_task_ids == {"gate.check"}
+    assert {task.task_id for task in dag.leaves} == {"gate_passed", "after"}
+
+
+def test_a_gate_inside_another_group_fails_the_run_all_the_same(run_dag, tables):
+    run = run_dag(f"""{HEAD}
+with DAG("nested", **OPTIONS) as dag:
+    with TaskGroup("outer") as outer:
+        local_cloaking_gate(
+            "gate", originals="{tables.originals}", avatars="{tables.avatars}", key="id", ncp=3,
+            threshold={FAILING})
+    outer >> EmptyOperator(task_id="tidy_up", trigger_rule="all_done")
+""")
+    assert run.states["tidy_up"] == "success"
+    assert run.states["outer_gate_passed"] == "upstream_failed"
+    assert run.state == "failed"
+
+
+def test_default_args_do_not_open_the_gate(run_dag, tables):
+    run = run_dag(f"""{HEAD}
+OPTIONS["default_args"] = dict(trigger_rule="all_done")
+with DAG("defaults", **OPTIONS) as dag:
+    local_cloaking_gate(
+        "gate", originals="{tables.originals}", avatars="{tables.avatars}", key="id", ncp=3, threshold={FAILING})
+""")
+    assert run.states["gate_passed"] == "upstream_failed"
+    assert run.state == "failed"
+
+
+@pytest.mark.parametrize("argument", ["outlets", "on_success_callback", "trigger_rule"])
+def test_what_would_tell_of_a_pass_before_the_check_is_refused(argument):
+    from airflow.sdk import DAG
+
+    from local_cloaking.airflow import local_cloaking_gate
+
+    with DAG("misplaced", schedule=None), pytest.raises(TypeError, match=argument):
+        local_cloaking_gate("gate", originals="o", avatars="a", threshold=5, **{argument: []})
+
+
+def test_a_table_that_was_not_measured_whole_does_not_leave_unasked(run_dag, tables):
+    from airflow.providers.common.compat.sdk import AirflowFailException
+
+    from local_cloaking.airflow import require_passed
+
+    run = run_dag(gated(tables, more='drop=["f"]'))
+    assert run.states["gate.check"] == "success"
+    assert run.states["publish"] == "failed"
+    verdict = run.result("gate.check")
+    assert record_of(verdict)["avatars_table"] == "not verified"
+    with pytest.raises(AirflowFailException, match="whole table"):
+        require_passed(verdict, tables.avatars)
+    assert require_passed(verdict, tables.avatars, accept_unverified=True) == str(tables.avatars)
+
+
+def test_the_guard_names_the_file_behind_a_link(run_dag, tables, tmp_path):
+    from local_cloaking.airflow import require_passed
+
+    (tmp_path / "link.csv").symlink_to(tables.avatars)
+    verdict = run_dag(gated(tables)).result("gate.check")
+    assert require_passed(verdict, tmp_path / "link.csv") == str(tables.avatars.resolve())
+
+
+def test_avatars_are_not_written_over_the_originals(run_dag, tables):
+    before = tables.originals.read_bytes()
+    run = run_dag(f"""{HEAD}
+with DAG("over", **OPTIONS) as dag:
+    AvatariseOperator(
+        task_id="avatarise", originals="{tables.originals}", avatars="{tables.originals}", key="id", ncp=3)
+""")
+    assert (run.states["avatarise"], run.tries["avatarise"]) == ("failed", 1)
+    assert tables.originals.read_bytes() == before
 
 
 @pytest.mark.parametrize(

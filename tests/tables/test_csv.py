@@ -116,6 +116,9 @@ def test_order_of_day_and_month() -> None:
         (["1,234", "1,567", "3"], 2, "`decimal`"),
         (["1,234,567", "1,234"], 1, "thousands"),
         (["1.234", "1.234.567"], 1, "thousands"),
+        (["30.123", "29.871"], 2, "decimal='.'"),
+        (["+30.123", "-29.871", "7", "12000"], 2, "decimal='.'"),
+        ([" 1.750", "1.682 "], 2, "decimal='.'"),
         (["1.234,56", "7,5"], 1, "thousands"),
         (["1,234.56", "7.5"], 1, "thousands"),
         (["1 234,5", "7,5"], 1, "thousands"),
@@ -139,6 +142,30 @@ def test_decimal_given() -> None:
     assert refusal("x;y\n1.5;2\n", decimal=",").column == "x"
     assert refusal("x;y\n1,5;2\n", decimal=".").column == "x"
     assert refusal("x;y\n1,5;2\n", decimal="").remedy
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_points_that_may_separate_thousands(separator: str) -> None:
+    data = f"x{separator}y\n30.123{separator}1.5\n29.871{separator}2.5\n900{separator}3.5\n"
+    error = refusal(data)
+    assert (error.column, error.rows) == ("x", 2)
+    assert "2 of its numbers" in error.problem
+    assert "`decimal`" in error.remedy
+    assert frame(data, decimal=".")["x"].tolist() == [30.123, 29.871, 900.0]
+    assert (refusal(data, decimal=",").column, refusal(data, decimal=",").rows) == ("x", 2)
+    assert frame(data, categorical=["x"])["x"].tolist() == ["30.123", "29.871", "900"]
+    assert frame(data, text_columns=["x"])["x"].tolist() == ["30.123", "29.871", "900"]
+    assert refusal("x\n1.750\n1.682\n").column == "x"
+
+
+@pytest.mark.parametrize("other", ["0.750", "1.75", "1234.5", "1.7500", "1e3", ".5", "0.5e1", "1."])
+def test_one_number_may_show_that_points_are_decimal_points(other: str) -> None:
+    assert column("1.750", "1.682", other).tolist() == [1.75, 1.682, float(other)]
+    assert column(*["1.750"] * 300, other).tolist()[-1] == float(other)
+
+
+def test_heights_in_a_comma_file_are_decimals() -> None:
+    assert frame("height,arm\n1.750,a\n1.682,b\n2,c\n")["height"].tolist() == [1.75, 1.682, 2.0]
 
 
 def test_point_beside_comma_in_one_file() -> None:

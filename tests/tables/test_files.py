@@ -103,6 +103,7 @@ PACKED = gzip.compress(b"a,b\n" + b"".join(b"%d,secret\n" % i for i in range(999
         b"PAR1",
         b"PAR1" * 9,
     ],
+    ids=["empty", "empty gzip", "cut short", "cut off", "damaged", "junk after", "magic", "magics"],
 )
 def test_broken_files(write, content: bytes) -> None:
     with pytest.raises(InputError) as caught:
@@ -149,3 +150,64 @@ def test_frames_can_be_written_to(write) -> None:
     frame.to_numpy()
     frame["b"].fillna(0)
     assert frame["a"].tolist() == [9, 2]
+
+
+GROUPED = "salary,arm\n30.123,a\n29.871,b\n900,c\n"
+WHOLE = "salary,arm\n30123,a\n29871,b\n,c\n"
+
+
+def parquet(frame: pd.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    frame.to_parquet(buffer)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("categorical", [[], ["salary"]])
+@pytest.mark.parametrize(
+    "whole",
+    [
+        WHOLE,
+        WHOLE.replace(",", ";"),
+        parquet(pd.DataFrame({"salary": [30123, 29871], "arm": ["a", "b"]})),
+        parquet(pd.DataFrame({"salary": [30123, None], "arm": ["a", "b"]})),
+    ],
+    ids=["comma", "semicolon", "parquet", "parquet with a gap"],
+)
+def test_points_beside_whole_numbers_in_the_other_file(write, whole: bytes | str, categorical: list[str]) -> None:
+    grouped, whole = write(GROUPED, "grouped.csv"), write(whole, "whole.csv")
+    for pair in ((grouped, whole), (whole, grouped)):
+        with pytest.raises(InputError) as caught:
+            read_pair(*pair, categorical=categorical)
+        error = caught.value
+        assert (error.file, error.column, error.rows) == ("grouped.csv", "salary", 2)
+        assert error.remedy == "give `decimal`, or write the numbers alike in both files"
+        assert "30" not in str(error)
+    one, _ = read_pair(grouped, whole, decimal=".")
+    assert one.frame["salary"].tolist() == [30.123, 29.871, 900.0]
+    assert read_pair(grouped, whole, text_columns=["salary"])[0].frame["salary"].tolist()[0] == "30.123"
+
+
+def test_categories_with_points_stay_text_but_not_beside_whole_numbers(write) -> None:
+    grouped = write(GROUPED.replace(",", ";"), "grouped.csv")
+    one, other = read_pair(grouped, grouped, categorical=["salary"])
+    assert one.frame["salary"].tolist() == other.frame["salary"].tolist() == ["30.123", "29.871", "900"]
+    with pytest.raises(InputError, match="whole numbers only"):
+        read_pair(grouped, write(WHOLE, "whole.csv"), categorical=["salary"])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        b"height,arm\n1.701,a\n1.815,b\n",
+        b"height,arm\n1.7,a\n1.815,b\n",
+        b"height,arm\n1.000,a\n2.000,b\n",
+        b"height,arm\n,a\n,b\n",
+        b"height,arm\ntall,a\nsmall,b\n",
+        parquet(pd.DataFrame({"height": [1.701, 2.0], "arm": ["a", "b"]})),
+        parquet(pd.DataFrame({"height": [None, None], "arm": ["a", "b"]})),
+    ],
+)
+def test_heights_beside_others_that_are_not_whole_are_read(write, other: bytes) -> None:
+    heights = write("height,arm\n1.750,a\n1.682,b\n", "o.csv")
+    for pair in (read_pair(heights, write(other, "a.csv")), read_pair(write(other, "a.csv"), heights)[::-1]):
+        assert pair[0].frame["height"].tolist() == [1.75, 1.682]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import json
 import os
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from local_cloaking.errors import InputError
@@ -115,7 +115,7 @@ def location(value: Any, argument: str) -> Any:
     >>> str(location("/data/avatars.csv", "avatars"))
     '/data/avatars.csv'
     """
-    if value is not None and not isinstance(value, str | os.PathLike):
+    if hasattr(value, "open") and not isinstance(value, PurePosixPath | PureWindowsPath):
         return value  # An ObjectStoragePath, made by the author of the DAG.
     rendered = text(None if value is None else os.fspath(value), argument)
     if rendered is None:
@@ -127,6 +127,24 @@ def location(value: Any, argument: str) -> Any:
 
         return ObjectStoragePath(rendered)
     return Path(rendered)
+
+
+def refuse_same_place(**places: Any) -> None:
+    """Refuse to write one file over another of the same task.
+
+    Raises
+    ------
+    InputError
+        If two of the places are the same.
+    """
+    seen: dict[str, str] = {}
+    for argument, place in places.items():
+        where = str(place.resolve()) if isinstance(place, Path) else str(place)
+        if where in seen:
+            raise InputError(
+                f"the arguments `{seen[where]}` and `{argument}` name the same file", remedy="name another file"
+            )
+        seen[where] = argument
 
 
 def optional_location(value: Any, argument: str) -> Any:

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Any
 
-from airflow.providers.common.compat.sdk import TaskGroup
+from airflow.providers.common.compat.sdk import TaskGroup, TriggerRule
 from airflow.providers.standard.operators.empty import EmptyOperator
 
 from local_cloaking.airflow.operators.check import LocalCloakingCheckOperator
 from local_cloaking.airflow.operators.measure import LocalCloakingOperator
 
+#: Arguments of a task that, given to the measure by mistake, would tell of a pass before the check, or run it
+#: whatever came before.
+_NOT_FOR_THE_MEASURE = {
+    "inlets",
+    "on_execute_callback",
+    "on_failure_callback",
+    "on_retry_callback",
+    "on_skipped_callback",
+    "on_success_callback",
+    "outlets",
+    "task_group",
+    "task_id",
+    "trigger_rule",
+}
+
 
 class LocalCloakingGate(TaskGroup):
-    """Tasks ``local_cloaking`` and ``check``, and a leaf that makes the run fail when the check fails.
+    """Tasks ``local_cloaking`` and ``check``; outside the group, a leaf of the DAG.
 
-    A run is as good as its leaves: a task with the rule ``all_done`` after the gate would make it green. What
-    comes after the group therefore hangs on the check alone, and the leaf stays a leaf.
+    A run is as good as its leaves: a task with the rule ``all_done`` after the gate would make it green. The leaf
+    hangs on the check, belongs to no group, so that nothing hangs on it, and fails when the check fails.
     """
 
     check: LocalCloakingCheckOperator
@@ -25,10 +39,6 @@ class LocalCloakingGate(TaskGroup):
     def verdict(self) -> Any:
         """The check's output: verdict, record and hashes."""
         return self.check.output
-
-    def get_leaves(self) -> Generator[Any, None, None]:
-        """Yield the check: whatever follows the group follows it."""
-        yield self.check
 
 
 def local_cloaking_gate(
@@ -58,6 +68,12 @@ def local_cloaking_gate(
     :param measure: Further arguments of `LocalCloakingOperator`: ``key``, ``ncp``, ``projection``, ...
     :return: The group; its ``verdict`` is the check's output, for `require_passed`.
     """
+    misplaced = sorted(_NOT_FOR_THE_MEASURE & set(measure))
+    if misplaced:
+        raise TypeError(
+            f"local_cloaking_gate() got {misplaced[0]!r}: give `outlet` what a pass updates, and `notify` "
+            "what a failure calls"
+        )
     outlets = outlet if isinstance(outlet, list | tuple) else [] if outlet is None else [outlet]
     callback = {} if notify is None else {"on_failure_callback": notify}
     group = LocalCloakingGate(group_id=group_id)
@@ -68,6 +84,7 @@ def local_cloaking_gate(
             avatars=avatars,
             data_set=group_id if data_set is None else data_set,
             audit_path=audit_path,
+            trigger_rule=TriggerRule.ALL_SUCCESS,
             **callback,
             **measure,
         )
@@ -78,7 +95,14 @@ def local_cloaking_gate(
             threshold_set_by=threshold_set_by,
             audit_path=audit_path,
             outlets=list(outlets),
+            # Said, not left to the DAG's default_args, which may say all_done.
+            trigger_rule=TriggerRule.ALL_SUCCESS,
             **callback,
         )
-        group.check >> EmptyOperator(task_id="passed")
+    leaf = EmptyOperator(
+        task_id=f"{str(group.group_id).replace('.', '_')}_passed",
+        task_group=group.dag.task_group,
+        trigger_rule=TriggerRule.ALL_SUCCESS,
+    )
+    group.check >> leaf
     return group

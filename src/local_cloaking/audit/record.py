@@ -22,6 +22,7 @@ from local_cloaking.neighbours import TIE_TOLERANCE
 
 if TYPE_CHECKING:
     from local_cloaking.metric import LocalCloaking
+    from local_cloaking.safeguards import TableFindings
 
 Integers = NDArray[np.int64]
 
@@ -80,10 +81,22 @@ def measure_entries(result: LocalCloaking) -> dict[str, Any]:
         "copy_share": findings.copy_share,
         "real_row_share": findings.real_row_share,
         "duplicate_share": findings.duplicate_share,
+        "carried_over": _carried_over(findings),
         "local_cloaking_without_filled": result.without_filled,
         "tie_rule": {"text": TIE_RULE, "tau": TIE_TOLERANCE},
         "versions": versions(),
     }
+
+
+def _carried_over(findings: TableFindings) -> dict[str, Any] | None:
+    carried = findings.carried_over
+    return None if carried is None else {"columns": list(carried.columns), "median_peers": carried.median_peers}
+
+
+def peers_in(measure: dict[str, Any]) -> float | None:
+    """Return the median number of peers in the carried-over columns, or None; see `judge`."""
+    carried = measure["carried_over"]
+    return None if carried is None else float(carried["median_peers"])
 
 
 def versions() -> dict[str, str]:
@@ -202,12 +215,14 @@ def passed_record(content: bytes, sha256: str) -> dict[str, Any]:
 
 
 def verdict_again(record: dict[str, Any]) -> str | None:
-    """Compute the verdict of a record from its distribution of counts and its threshold alone.
+    """Compute the verdict of a record again, from what it says was measured.
+
+    That is its distribution of counts, ``n``, ``threshold``, ``unreliable_because`` and ``carried_over``.
 
     Examples
     --------
     >>> verdict_again({"distribution": {"count": [4, 9], "individuals": [20, 30]}, "n": 50, "threshold": 5.0,
-    ...                "unreliable_because": None})
+    ...                "unreliable_because": None, "carried_over": None})
     'passed'
     """
     n, threshold = record["n"], record["threshold"]
@@ -219,4 +234,7 @@ def verdict_again(record: dict[str, Any]) -> str | None:
     possible = not isinstance(threshold, bool) and threshold > 0
     if not fits or not possible or n - 1 < threshold or record["unreliable_because"] is not None:
         return "not_assessable"
-    return "passed" if float(np.median(counts)) >= threshold else "below_threshold"
+    if float(np.median(counts)) < threshold:
+        return "below_threshold"
+    peers = peers_in(record)
+    return "passed" if peers is None or peers >= threshold else "not_assessable"

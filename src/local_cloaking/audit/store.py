@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-from pathlib import Path
+from pathlib import Path, PosixPath, WindowsPath
 from typing import Any
 
 from local_cloaking.errors import LocalCloakingError
@@ -50,7 +50,7 @@ def write_whole(path: Any, content: bytes, *, private: bool = False, replace: bo
     >>> (folder / "run" / "record.json").read_text()
     '{}'
     """
-    if isinstance(path, Path):
+    if isinstance(path, PosixPath | WindowsPath):  # not Path: some versions' object-storage paths are Paths too
         _write_local(path, content, private=private, replace=replace)
         return
     if not replace and path.exists():

@@ -25,6 +25,7 @@ from local_cloaking.limits import (
     WHOLE_IDENTIFIER_MIN_ROWS,
 )
 from local_cloaking.tables.values import (
+    LARGEST_EXACT_FLOAT,
     Kind,
     as_numbers,
     as_words,
@@ -228,8 +229,7 @@ def _learn(series: pd.Series[Any], name: str, declared: bool) -> tuple[Column, l
         )
     category = declared or kind in ("text", "boolean") or isinstance(series.dtype, pd.CategoricalDtype)
     if not category:
-        values = as_numbers(series, kind)
-        _refuse_infinite(values, name, "originals")
+        values = _checked_numbers(series, kind, name, "originals")
         whole = kind == "number" and is_whole(series)
         fill = float(np.nanmedian(values))
         column = Column(name, "number", kind, str(series.dtype), whole, (), missing_level=False, fill=fill)
@@ -269,8 +269,7 @@ def _encode(series: pd.Series[Any], column: Column, table: str, *, fill_rows: bo
             remedy="give it the same type in both tables",
         )
     if column.role == "number":
-        values = np.full(len(series), np.nan) if kind == "missing" else as_numbers(series, kind)
-        _refuse_infinite(values, column.name, table)
+        values = _checked_numbers(series, kind, column.name, table)
         missing = np.isnan(values)
         return EncodedColumn(column, np.where(missing, column.fill, values) if fill_rows else values, missing)
     codes = _codes_among(column, *as_words(series, kind), table=table)
@@ -314,6 +313,26 @@ def _refuse_other_columns(names: list[str], wanted: list[str], table: str) -> No
             column=surplus[0],
             remedy="drop it: a column that is not measured must not leave either",
         )
+
+
+def _checked_numbers(series: pd.Series[Any], kind: Kind, name: str, table: str) -> NDArray[np.float64]:
+    if kind == "missing":
+        return np.full(len(series), np.nan)
+    values = as_numbers(series, kind)
+    _refuse_infinite(values, name, table)
+    rounded = (
+        int(np.count_nonzero(np.abs(values) >= LARGEST_EXACT_FLOAT))
+        if kind == "number" and is_whole(series)
+        else 0
+    )
+    if rounded:
+        raise InputError(
+            f"{rounded} whole numbers in the {table} are too large to be told apart when measured",
+            column=name,
+            rows=rounded,
+            remedy="pair the tables by it (`key`) or leave it out, or give it another unit",
+        )
+    return values
 
 
 def _refuse_infinite(values: NDArray[np.float64], name: str, table: str) -> None:

@@ -22,7 +22,14 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from local_cloaking.errors import InputError
-from local_cloaking.tables.csv_columns import MISSING, SlashedDates, as_series, decide_columns, one_reading
+from local_cloaking.tables.csv_columns import (
+    MISSING,
+    DecidedColumns,
+    as_series,
+    decide_columns,
+    one_reading,
+    refuse_unlike_points,
+)
 
 SEPARATORS = (",", ";", "\t", "|")
 
@@ -63,15 +70,15 @@ class ParsedCsv:
 
     Parameters
     ----------
-    columns
-        One Arrow column, or the readings of a column of dates, under each name, in the order of the file.
+    decided
+        The columns of the file, and what is still in doubt of them.
     dialect
         How the file is written.
     rows
         Number of rows under the header.
     """
 
-    columns: Mapping[str, pa.ChunkedArray | SlashedDates]
+    decided: DecidedColumns
     dialect: Dialect
     rows: int
 
@@ -127,7 +134,7 @@ def parse_csv(
         data = data.rstrip(b"\r\n") + b"\n"
     _refuse_stray_quotes(data, separator)
     cells = _cells(data, separator, _names(data, separator))
-    columns, found_decimal = decide_columns(
+    decided = decide_columns(
         cells,
         text_columns=frozenset(cells.column_names if text_columns is None else text_columns),
         categorical=frozenset(categorical),
@@ -135,10 +142,10 @@ def parse_csv(
         decimal=decimal,
     )
     shown = None if separator == _NO_SEPARATOR else separator
-    return ParsedCsv(columns, Dialect(shown, found_decimal, found_encoding), cells.num_rows)
+    return ParsedCsv(decided, Dialect(shown, decided.decimal, found_encoding), cells.num_rows)
 
 
-def to_frame(parsed: ParsedCsv, other: ParsedCsv | None = None) -> pd.DataFrame:
+def to_frame(parsed: ParsedCsv, other: ParsedCsv | pd.DataFrame | None = None) -> pd.DataFrame:
     """Turn a parsed file into a DataFrame.
 
     Parameters
@@ -146,19 +153,32 @@ def to_frame(parsed: ParsedCsv, other: ParsedCsv | None = None) -> pd.DataFrame:
     parsed
         The file.
     other
-        The other table of the pair: a date such as 03/04/2021 is read in the order that its column shows
-        there.
+        The other table of the pair, a DataFrame where it is no CSV file. A date such as 03/04/2021 is read in
+        the order that its column shows there.
 
     Raises
     ------
     InputError
-        Where a column of dates can be read in two ways, or the two tables write it in different orders.
+        Where a column of dates can be read in two ways, or the two tables write it in different orders; where
+        points may separate thousands, since the column holds whole numbers only in the other table.
     """
-    partners = other.columns if other is not None else {}
+    refuse_unlike_points(parsed.decided.grouped, _whole_columns(other))
+    partners = other.decided.columns if isinstance(other, ParsedCsv) else {}
     series = {
-        name: as_series(one_reading(name, column, partners.get(name))) for name, column in parsed.columns.items()
+        name: as_series(one_reading(name, column, partners.get(name)))
+        for name, column in parsed.decided.columns.items()
     }
     return pd.DataFrame(series)
+
+
+def _whole_columns(table: ParsedCsv | pd.DataFrame | None) -> Collection[str]:
+    if table is None:
+        return ()
+    if isinstance(table, ParsedCsv):
+        return table.decided.whole
+    numbers = table.select_dtypes("number")
+    # By value: Parquet's whole numbers come as float64 where cells are missing.
+    return [str(name) for name in numbers if (numbers[name].dropna() % 1 == 0).all() and numbers[name].count()]
 
 
 # --- options and bytes ---

@@ -12,11 +12,14 @@ The rules for a column, on its cells that are not missing, the first that fits a
 Whole numbers that the type would round (beyond int64, or from 2**53 on in a column that becomes ``float64``)
 and numbers with leading zeros are identifiers rather than quantities: they stay text. Blanks around a cell do
 not count for these rules, and stay in a text.
+
+A mark before three digits, as in 30.123 or 30,123, may be a decimal mark or separate thousands. A column that
+shows no more than that is refused, unless the option `decimal` or the commas between the cells tell which it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
@@ -24,11 +27,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from local_cloaking.errors import InputError
+from local_cloaking.tables.values import LARGEST_EXACT_FLOAT
 
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "#N/A", "<NA>")
 TRUE_WORDS = ("True", "true", "TRUE")
 FALSE_WORDS = ("False", "false", "FALSE")
-LARGEST_EXACT_FLOAT = 2**53
+#: From here on float64 does not hold every whole number.
 _HEAD = 256
 _WHOLE = r"^[+-]?(0|[1-9][0-9]*)$"
 _LEADING_ZERO = r"^[+-]?0[0-9]"
@@ -36,6 +40,7 @@ _DIGITS_ONLY = r"^[+-]?[0-9]+$"
 _POINT_NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _COMMA_NUMBER = r"^[+-]?([0-9]+(,[0-9]*)?|,[0-9]+)([eE][+-]?[0-9]+)?$"
 _COMMA_GROUPS = r"^[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+$"
+_POINT_GROUPS = r"^[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})+$"
 _GROUPED = (
     r"^[+-]?[1-9][0-9]{0,2}"
     r"((,[0-9]{3})+(\.[0-9]*)?|(\.[0-9]{3})+(,[0-9]*)?|([ '’\x{a0}\x{202f}][0-9]{3})+([.,][0-9]*)?)$"
@@ -69,9 +74,34 @@ class SlashedDates:
 
 
 @dataclass(frozen=True)
+class DecidedColumns:
+    """The columns of a file, and what the other file of a pair needs to know of them.
+
+    Parameters
+    ----------
+    columns
+        The columns in order; dates whose order of day and month is still open as `SlashedDates`.
+    decimal
+        The decimal mark of the file.
+    whole
+        Columns that hold whole numbers only.
+    grouped
+        Columns whose points were read as decimal points although they may separate thousands, each with the
+        number of cells that have one.
+    """
+
+    columns: Mapping[str, pa.ChunkedArray | SlashedDates]
+    decimal: str
+    whole: frozenset[str]
+    grouped: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class _Column:
     content: pa.ChunkedArray | SlashedDates
     decimal: str | None = None
+    whole: bool = False
+    grouped: int = 0
 
 
 def decide_columns(
@@ -81,7 +111,7 @@ def decide_columns(
     categorical: frozenset[str],
     separator: str,
     decimal: str | None,
-) -> tuple[dict[str, pa.ChunkedArray | SlashedDates], str]:
+) -> DecidedColumns:
     """Decide the type of each column, and the decimal mark of the file.
 
     Parameters
@@ -90,11 +120,6 @@ def decide_columns(
         The file's cells as text, missing ones null.
     text_columns, categorical, separator, decimal
         As in `local_cloaking.tables.csv.parse_csv`.
-
-    Returns
-    -------
-    columns, decimal
-        The columns in order; dates whose order of day and month is still open as `SlashedDates`.
 
     Raises
     ------
@@ -112,8 +137,16 @@ def decide_columns(
     written = {column.decimal for column in decided.values() if column.decimal}
     if len(written) > 1:
         raise _two_decimals(cells, decided)
-    found = decimal or (written.pop() if written else ".")
-    return {name: column.content for name, column in decided.items()}, found
+    grouped = {name: column.grouped for name, column in decided.items() if column.grouped}
+    if separator != ",":
+        # After the above, which says more: the file's own decimal commas.
+        _refuse_doubtful_points({name: rows for name, rows in grouped.items() if name not in categorical})
+    return DecidedColumns(
+        {name: column.content for name, column in decided.items()},
+        decimal or (written.pop() if written else "."),
+        frozenset(name for name, column in decided.items() if column.whole),
+        grouped,
+    )
 
 
 def _decide_category(cells: pa.ChunkedArray, name: str, separator: str, decimal: str | None) -> _Column:
@@ -124,7 +157,9 @@ def _decide_category(cells: pa.ChunkedArray, name: str, separator: str, decimal:
     # What would be ambiguous as a number or a date is not as a category.
     if column is None or isinstance(column.content, SlashedDates):
         return _Column(_without_blank_markers(cells))
-    return _Column(column.content)
+    doubtful = column.grouped and separator != ","
+    content = _without_blank_markers(cells) if doubtful else column.content
+    return _Column(content, whole=column.whole, grouped=column.grouped)
 
 
 def _two_decimals(cells: pa.Table, decided: Mapping[str, _Column]) -> InputError:
@@ -157,7 +192,7 @@ def _decide(cells: pa.ChunkedArray, name: str, separator: str, decimal: str | No
 def _typed(cells: pa.ChunkedArray, name: str, separator: str, decimal: str | None) -> _Column | None:
     whole = _whole_numbers(cells)
     if whole is not None:
-        return _Column(whole)
+        return _Column(whole, whole=True)
     numbers = _numbers(cells, name, separator, decimal)
     if numbers is not None:
         return numbers
@@ -209,7 +244,8 @@ def _numbers(cells: pa.ChunkedArray, name: str, separator: str, decimal: str | N
                 column=name,
                 rows=_count(cells, r"\."),
             )
-        return _Column(floats, "." if points else None)
+        grouped = _point_groups(cells) if points and decimal is None else 0
+        return _Column(floats, "." if points else None, grouped=grouped)
     if not _head_has_every(cells, _COMMA_NUMBER) or _holds(cells, "."):
         return None
     floats = _floats(pc.replace_substring(cells, ",", "."))
@@ -254,6 +290,54 @@ def _only_groups(cells: pa.ChunkedArray) -> bool:
     if _count(head, ",") > _count(head, _COMMA_GROUPS):
         return False
     return _count(cells, ",") == _count(cells, _COMMA_GROUPS)
+
+
+def _point_groups(cells: pa.ChunkedArray) -> int:
+    """Count the numbers such as 30.123, where all others are whole; 0 where another one shows what points mean."""
+    groups = 0
+    for part in (cells.slice(0, _HEAD), cells):
+        groups = _count(part, _POINT_GROUPS)
+        if groups + _count(part, _WHOLE) < len(part) - part.null_count:
+            return 0
+    return groups
+
+
+def _refuse_doubtful_points(grouped: Mapping[str, int]) -> None:
+    """Refuse points that may separate thousands, as they do where cells are not separated by commas."""
+    for name, rows in grouped.items():
+        raise InputError(
+            f"the points of {rows} of its numbers may be decimal points or separators of thousands",
+            remedy="give decimal='.' in the option `decimal`, write thousands without separators, or declare the "
+            "column in `categorical` where its values are no numbers",
+            column=name,
+            rows=rows,
+        )
+
+
+def refuse_unlike_points(grouped: Mapping[str, int], whole: Collection[str]) -> None:
+    """Refuse points that may separate thousands where the other table of the pair has whole numbers only.
+
+    Parameters
+    ----------
+    grouped
+        As in `DecidedColumns`.
+    whole
+        The columns that hold whole numbers only in the other table.
+
+    Raises
+    ------
+    InputError
+        Where there is such a column: 30.123 beside 29871 is likelier thirty thousand than thirty.
+    """
+    for name, rows in grouped.items():
+        if name in whole:
+            raise InputError(
+                f"the points of {rows} of its numbers may be decimal points or separators of thousands, since "
+                "the other table has whole numbers only",
+                remedy="give `decimal`, or write the numbers alike in both files",
+                column=name,
+                rows=rows,
+            )
 
 
 def _refuse_grouped_or_mixed(cells: pa.ChunkedArray, name: str) -> None:

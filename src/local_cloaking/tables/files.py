@@ -103,8 +103,11 @@ def read_table(
     source
         A path, or an object with ``name`` and ``open("rb")``.
     text_columns
-        The key and the declared categories: kept as the text of a CSV file, without looking for numbers,
-        dates or truth values in them. Names that the table does not have are passed over.
+        The key, or None for all columns: kept as the text of a CSV file, without looking for numbers, dates
+        or truth values in them. Names that the table does not have are passed over.
+    categorical
+        The declared categories: kept as the text of a CSV file where their type cannot be told, instead of
+        refused. Without meaning for Parquet.
     separator, decimal, encoding
         How a CSV file is written; what is None is found out. Without meaning for Parquet.
 
@@ -150,7 +153,9 @@ def read_pair(
     r"""Read the originals and their avatars.
 
     The order of day and month in dates such as 03/04/2021 is decided from both files together: a column that
-    shows it in one of them is read the same way in the other. Everything else is decided file by file.
+    shows it in one of them is read the same way in the other. Points such as that of 30.123, which may separate
+    thousands, are refused where the column holds whole numbers only in the other file. Everything else is
+    decided file by file.
 
     Parameters
     ----------
@@ -167,7 +172,8 @@ def read_pair(
     Raises
     ------
     InputError
-        As in `read_table`, and where the two files write dates in different orders.
+        As in `read_table`, and where the two files write dates in different orders, or one of them numbers
+        with points and the other whole ones.
     OSError
         Where a file cannot be reached.
 
@@ -293,7 +299,7 @@ def _table(loaded: _Loaded, other: _Loaded | None) -> Table:
     file, content = loaded.file, loaded.content
     if isinstance(content, pd.DataFrame):
         return Table(content, SourceFile(file.name, file.size, file.sha256, len(content), "parquet"))
-    partner = other.content if other is not None and isinstance(other.content, csv.ParsedCsv) else None
+    partner = other.content if other is not None else None
     source = SourceFile(file.name, file.size, file.sha256, content.rows, "csv", **asdict(content.dialect))
     try:
         return Table(csv.to_frame(content, partner), source)

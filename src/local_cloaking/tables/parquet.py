@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from local_cloaking.errors import InputError
+from local_cloaking.tables.values import LARGEST_EXACT_FLOAT
 
 MAGIC = b"PAR1"
 LARGEST_CELLS = 1_000_000_000
-LARGEST_EXACT_FLOAT = 2**53
 _DECLARE = "write it as a number, a date or text, or leave it out"
 
 
@@ -33,9 +33,9 @@ def read_parquet(data: bytes, *, text_columns: Collection[str] | None = ()) -> p
     data
         The whole file.
     text_columns
-        The key. Its type stays that of the file; a stored pandas index that
-        bears its name becomes that column. Any other stored index is refused, since it would either
-        get lost or be measured as a column that nobody asked for (a plain row number is no stored index).
+        The key. Its type stays that of the file; a stored pandas index that bears its name becomes that
+        column. Any other stored index is refused, since it would either get lost or be measured as a column
+        that nobody asked for (a plain row number is no stored index).
 
     Raises
     ------

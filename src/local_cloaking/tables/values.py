@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 
 from local_cloaking.errors import InputError
 
+#: From here on, float64 takes a whole number and its successor for one.
+LARGEST_EXACT_FLOAT = 2**53
+
 #: ``missing``: a column without a single value, which fits any kind.
 Kind = Literal["number", "boolean", "text", "date", "zoned date", "duration", "missing"]
 
@@ -177,7 +180,7 @@ def as_words(series: pd.Series[Any], kind: Kind) -> tuple[NDArray[np.int64], lis
     if kind == "missing":
         return np.full(len(series), -1, np.int64), []
     if is_whole(series):
-        # Not by way of float64, which takes 2**53 and its successor for one number.
+        # Not by way of float64: see LARGEST_EXACT_FLOAT.
         try:
             codes, integers = pd.factorize(series.astype("Int64"), sort=True)
         except (OverflowError, TypeError):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BaseOperator
 
-from local_cloaking.airflow.arguments import location, names, text, whole
+from local_cloaking.airflow.arguments import location, names, refuse_same_place, text, whole
 from local_cloaking.airflow.runs import refusals_are_final
 
 if TYPE_CHECKING:
@@ -83,9 +83,11 @@ class AvatariseOperator(BaseOperator):
 
         avatars = location(self.avatars, "avatars")
         projection = location(self.projection or f"{avatars}.projection.json", "projection")
+        originals = location(self.originals, "originals")
+        refuse_same_place(originals=originals, avatars=avatars, projection=projection)
         k, ncp, seed = whole(self.k, "k"), whole(self.ncp, "ncp"), whole(self.seed, "seed")
         made = avatarise_file(
-            location(self.originals, "originals"),
+            originals,
             avatars.name,
             k=k,
             ncp=ncp,

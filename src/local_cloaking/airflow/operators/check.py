@@ -86,7 +86,7 @@ class LocalCloakingCheckOperator(BaseOperator):
         raise AirflowFailException(f"{result['verdict']}: {result['reason']}; {result['remedy']}")
 
     def _judge(self, context: Context) -> dict[str, Any]:
-        from local_cloaking.audit.record import build_record, to_bytes
+        from local_cloaking.audit.record import build_record, peers_in, to_bytes
         from local_cloaking.audit.store import write_whole
         from local_cloaking.gate import checked_threshold, judge
         from local_cloaking.measuring import now
@@ -99,6 +99,7 @@ class LocalCloakingCheckOperator(BaseOperator):
             individuals=evidence.measure["n"],
             threshold=threshold,
             reason=evidence.measure["reason"],
+            peers=peers_in(evidence.measure),
         )
         record = build_record(
             evidence.measure,
