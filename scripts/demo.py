@@ -96,12 +96,10 @@ def show(record: Path | None, code: int, log: Path) -> None:
         print(*(refusals[-1:] or log.read_text(errors="replace").splitlines()[-20:]), sep="\n")
         print("\nNothing was judged, and nothing was published.")
         return
-    from rich.console import Console
-
-    from local_cloaking.summary import summary_table
+    from local_cloaking.summary import print_summary
 
     content = json.loads(record.read_bytes())
-    Console(highlight=False, soft_wrap=True).print(summary_table(content, str(record)))
+    print_summary(content, str(record))
     if content["verdict"] == "passed" and code == 0:
         print("\nThe check passed; the avatars were published, without key and in random order.")
     elif content["verdict"] == "passed":

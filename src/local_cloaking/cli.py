@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -214,20 +213,16 @@ def _record(measured: Measured, judgement: Any, **more: Any) -> dict[str, Any]:
 
 
 def _report(record: dict[str, Any], json_file: Path | None) -> None:
-    from rich.console import Console
-
     from local_cloaking.audit.record import to_bytes
     from local_cloaking.audit.store import write_whole
-    from local_cloaking.summary import summary_table
+    from local_cloaking.summary import print_summary
 
     where = None
     if json_file is not None:
         content = to_bytes(record)
         write_whole(json_file, content, replace=True)
         where = f"{json_file} (SHA-256 {hashlib.sha256(content).hexdigest()})"
-    # Wrapped for a reader; one line an entry for a program.
-    width = None if sys.stdout.isatty() else 10_000
-    Console(width=width, highlight=False).print(summary_table(record, where))
+    print_summary(record, where)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -55,6 +56,16 @@ def summary_table(record: dict[str, Any], where: str | None = None) -> Table:
         # Text, not markup: names of columns may hold brackets.
         table.add_row(Text(name, style="bold"), Text(value, style=colour, overflow="fold"))
     return table
+
+
+def print_summary(record: dict[str, Any], where: str | None = None) -> None:
+    """Print the table to standard output: wrapped for a reader, one line an entry for a program."""
+    if not sys.stdout.isatty():
+        print(*(f"{name:<14}  {value}" for name, value in summary_rows(record, where)), sep="\n")
+        return
+    from rich.console import Console
+
+    Console(highlight=False).print(summary_table(record, where))
 
 
 def _number(value: float | None, unit: str = "") -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,17 @@ def record_of(verdict: dict[str, Any]) -> dict[str, Any]:
     assert digest_of(record) == record["digest"]
     assert verdict_again(record) == record["verdict"] == verdict["verdict"]
     return record
+
+
+def test_parsing_a_dag_loads_nothing_heavy():
+    code = (
+        "import sys, local_cloaking.airflow as room\n"
+        "[getattr(room, name) for name in room.__all__]\n"
+        "heavy = ('great_expectations', 'pandas', 'numpy', 'scipy', 'sklearn', 'pyarrow', 'matplotlib')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_at_or_above_the_threshold_the_avatars_are_published(run_dag, tables):
