@@ -25,7 +25,8 @@ COPY_TOLERANCE = 1e-6
 #: carried-over columns single out is linked by them, however far the avatar stands.
 CARRIED_OVER_SHARE = 0.95
 #: Median distance to the nearest avatar, as a share of that to the nearest other original: below it, the avatars
-#: are copies with noise, whichever original they are paired with: not assessable. Honest avatars: 0.4 and more.
+#: are copies with noise, whichever original they are paired with: not assessable. Honest avatars of
+#: k = 2 and more: 0.39 and more (``scripts/safeguard_figures.py``).
 NEAR_COPY_RATIO = 0.10
 #: Originals looked at for that median: it can only stop what would pass, so a sample does.
 NEAR_COPY_SAMPLE = 1_000
