@@ -28,7 +28,7 @@ $(VENV)/installed-%: pyproject.toml constraints.txt
 
 demo:
 	@test -f $(VENV)/installed-dev -a ! pyproject.toml -nt $(VENV)/installed-dev -a ! constraints.txt -nt $(VENV)/installed-dev \
-		|| $(MAKE) --no-print-directory $(VENV)/installed-demo
+		|| $(MAKE) --silent --no-print-directory $(VENV)/installed-demo
 	@$(BIN)/python scripts/demo.py --threshold '$(THRESHOLD)' --k '$(K)' --ncp '$(NCP)'
 
 test: $(VENV)/installed-dev

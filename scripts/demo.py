@@ -63,12 +63,20 @@ def records(home: Path) -> list[Path]:
     return list((home / "local_cloaking" / DAG_ID).rglob("record.json"))
 
 
+def at_least_one(text: str) -> int:
+    """Return a whole number of at least 1, as the DAG asks for."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("give a whole number of at least 1")
+    return number
+
+
 def main() -> int:
     """Run, show, and return the exit code: Airflow's own."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threshold", default="5")
-    parser.add_argument("--k", type=int, default=20)
-    parser.add_argument("--ncp", type=int, default=5)
+    parser.add_argument("--k", type=at_least_one, default=20)
+    parser.add_argument("--ncp", type=at_least_one, default=5)
     parser.add_argument("--home", type=Path, default=CHECKOUT / ".airflow")
     options = parser.parse_args()
 

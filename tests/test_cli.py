@@ -208,8 +208,14 @@ def _bad_files(folder: Path) -> dict[str, tuple[bytes | None, str]]:
             csv_of(frame.assign(id=frame["id"].replace("0003", ""))),
             "1 rows of the avatars have no",
         ),
-        "a column fewer": (csv_of(frame.drop(columns="poids")), "column 'poids': it stands in"),
-        "a column more": (csv_of(frame.assign(name="x")), "column 'name': it stands in"),
+        "a column fewer": (
+            csv_of(frame.drop(columns="poids")),
+            "column 'poids': a column that the originals have but not the avatars",
+        ),
+        "a column more": (
+            csv_of(frame.assign(name="x")),
+            "column 'name': a column that the avatars have but not the originals",
+        ),
         "a column twice": (csv_of(frame).replace(b"poids", b"dose (mg)"), "'dose (mg)'"),
         "an unknown category": (csv_of(frame.assign(arm="NEW")), "column 'arm': 80 avatars have"),
         "another type": (csv_of(frame.assign(poids="heavy")), "column 'poids': number"),
@@ -263,7 +269,8 @@ def test_row_order_with_one_row_fewer(originals: Path, write: Callable[..., Path
         (["--ncp"], "--ncp"),
         (["--categorical", "zz"], "column 'zz': declared as categorical, but not among the columns"),
         (["--drop", "zz"], "column 'zz': to be dropped, but in neither table"),
-        (["--drop", "id"], "column 'id': the key is not in the originals"),
+        (["--drop", "id"], "column 'id': both the key and to be dropped"),
+        (["--k", "0"], "k is not a whole number from 1 to 79"),
         (["--drop", "arm,âge,dose (mg),poids"], "no column to measure"),
         (["--separator", "ab"], "the option `separator` cannot separate cells"),
         (["--decimal", "x"], "the option `decimal` is neither a point nor a comma"),
@@ -609,3 +616,24 @@ def test_no_cell_shows_when_refused(
     outcome = run("measure", one, one, "--drop", "town", "--ncp", "2", "--json", record)
     assert_refused(outcome, "column 'id'")
     assert_nothing_shows(outcome, tmp_path, {"o.csv", "a.csv"})
+
+
+def test_avatars_are_written_as_the_originals_are(
+    tmp_path: Path, write: Callable[[str, bytes | str], Path]
+) -> None:
+    """The same options read both files: separator, decimal comma and encoding."""
+    options = ["--separator", ";", "--decimal", ",", "--encoding", "latin-1", "--key", "id"]
+    path, made, space = write("o.csv", french(table()).encode("latin-1")), tmp_path / "a.csv", tmp_path / "p.json"
+    outcome = run("avatarise", path, *options, "--ncp", "2", "--k", "9", "-o", made, "--projection", space)
+    assert outcome.code == 0, outcome.err
+    assert "âge".encode("latin-1") in made.read_bytes()
+    outcome = run("measure", path, made, *options, "--projection", space)
+    assert outcome.code == 0, outcome.err
+
+
+def test_an_identifier_of_digits_is_told_to_pair_the_tables(originals: Path, avatars: Path) -> None:
+    for path in (originals, avatars):
+        frame = pd.read_csv(path, dtype={"id": str})
+        frame.assign(id=[f"{i:05}" for i in range(len(frame))]).to_csv(path, index=False)
+    outcome = run("measure", originals, avatars, "--ncp", "2")
+    assert_refused(outcome, "column 'id'", "pair the tables by it (`key`), or leave it out")

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from local_cloaking.avatarisation import avatarise
+    from local_cloaking.avatarisation import avatarise, avatarise_in_space
     from local_cloaking.errors import InputError, LocalCloakingError
     from local_cloaking.gate import local_cloaking_suite
     from local_cloaking.metric import LocalCloaking, local_cloaking
@@ -25,6 +25,7 @@ _HOMES = {
     "LocalCloaking": "metric",
     "LocalCloakingError": "errors",
     "avatarise": "avatarisation",
+    "avatarise_in_space": "avatarisation",
     "closer_avatar_counts": "neighbours",
     "local_cloaking": "metric",
     "local_cloaking_suite": "gate",
@@ -36,6 +37,7 @@ __all__ = [
     "LocalCloaking",
     "LocalCloakingError",
     "avatarise",
+    "avatarise_in_space",
     "closer_avatar_counts",
     "local_cloaking",
     "local_cloaking_suite",

@@ -127,7 +127,10 @@ def measure(
 @app.command()
 def avatarise(
     originals: Annotated[Path, typer.Argument(help="CSV (also gzip) or Parquet, one row per individual.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write: .csv, .csv.gz or .parquet.")],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="Where to write: .csv, .csv.gz or .parquet; replaced if it is there."),
+    ],
     k: Annotated[int, typer.Option(help="Neighbours that an avatar draws on.")] = 20,
     ncp: Annotated[int, typer.Option(help="Components in which neighbours are sought.")] = 5,
     seed: Annotated[int | None, typer.Option(help="Seed of the random weights.")] = None,
@@ -187,6 +190,8 @@ def _run(work: Callable[[], int]) -> None:
         code = work()
     except LocalCloakingError as error:
         _refuse(str(error))
+    except BrokenPipeError:
+        raise  # The reader of our output has gone: that is no refusal.
     except OSError as error:
         # Only what the system says: no traceback for a file that is not there.
         _refuse(f"{error.filename or 'file'}: {error.strerror or error}")

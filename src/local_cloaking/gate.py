@@ -246,7 +246,9 @@ def remedy(verdict: Outcome, k: int | None = None) -> str:
     if verdict == "passed":
         return ""
     if verdict == "not_assessable":
-        return "mend what the reason names, and measure again"
+        return (
+            "mend what the reason names (too few individuals: take more, or a lower threshold), and measure again"
+        )
     now = f" (now {k})" if k is not None else ""
     return f"raise k, the number of neighbours that an avatar draws on{now}, and avatarise again"
 

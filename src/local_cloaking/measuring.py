@@ -91,6 +91,7 @@ def measure_files(
     OSError
         If a file cannot be read.
     """
+    from local_cloaking.avatarisation import checked_k
     from local_cloaking.metric import local_cloaking
     from local_cloaking.tables import read_pair, read_table
 
@@ -130,7 +131,7 @@ def measure_files(
     entries = {
         **measure_entries(result),
         "data_set": data_set,
-        "k": k,
+        "k": None if k is None else checked_k(k, result.n),
         "inputs": described,
         "avatars_sha256": described["avatars"]["sha256"],
         "measured_at": now(zone),
@@ -172,7 +173,10 @@ def _read_projection(source: Any) -> tuple[FAMD | None, dict[str, Any] | None]:
             "the projection is not a text file", remedy="hand over the JSON file that the avatarisation wrote"
         ) from error
     described = {"name": content.name, "size": content.size, "sha256": content.sha256}
-    return FAMD.from_json(text), described
+    try:
+        return FAMD.from_json(text), described
+    except InputError as error:
+        raise error.in_file(content.name) from error
 
 
 def _read_coordinates(inputs: Inputs) -> tuple[Table, Table] | None:
@@ -268,5 +272,6 @@ def avatarise_file(
         name,
         separator=table.source.separator if table.source else None,
         decimal=table.source.decimal if table.source else None,
+        encoding=table.source.encoding if table.source else None,
     )
     return AvatarisedFile(written, made.projection.to_json().encode(), len(made.avatars))

@@ -267,6 +267,8 @@ def _pair(
     drop: Collection[str],
 ) -> _Paired:
     tables = {"originals": _named(originals, "originals"), "avatars": _named(avatars, "avatars")}
+    if key is not None and str(key) in {str(name) for name in drop}:
+        raise InputError("both the key and to be dropped", column=str(key), remedy="give it as one of the two")
     tables, warnings = _without(tables, {str(name) for name in drop})
     whole = not warnings
     if key is None and pairing is None:

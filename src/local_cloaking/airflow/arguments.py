@@ -147,6 +147,13 @@ def refuse_same_place(**places: Any) -> None:
         seen[where] = argument
 
 
+def csv_options(separator: Any, decimal: Any, encoding: Any) -> Any:
+    """Return how CSV files are written."""
+    from local_cloaking.tables import CsvOptions
+
+    return CsvOptions(text(separator, "separator"), text(decimal, "decimal"), text(encoding, "encoding"))
+
+
 def optional_location(value: Any, argument: str) -> Any:
     """Return where an optional file lies, or None where none was given."""
     return None if value is None else location(value, argument)

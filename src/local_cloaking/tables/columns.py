@@ -238,9 +238,10 @@ def _learn(series: pd.Series[Any], name: str, declared: bool) -> tuple[Column, l
         _refuse_infinite(as_numbers(series, kind), name, "originals")
     codes, words = as_words(series, kind)
     counts = np.bincount(codes[codes >= 0], minlength=len(words))
+    # Before the next question: who makes an identifier a number measures it all the same.
+    warnings = _judge_identifier(len(words), int(counts.sum()), name)
     if kind == "text" and not declared:
         _refuse_numbers_as_text(words, counts, name)
-    warnings = _judge_identifier(len(words), int(counts.sum()), name)
     gaps = bool((codes < 0).any())
     column = Column(
         name,
@@ -299,20 +300,22 @@ def _codes_among(column: Column, codes: NDArray[np.int64], words: list[Any], *, 
 def _refuse_other_columns(names: list[str], wanted: list[str], table: str) -> None:
     lacking = [name for name in wanted if name not in set(names)]
     if lacking:
-        more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
         raise InputError(
-            f"it stands in the originals{more}, but not in the {table}",
+            f"{_columns(lacking, 'the originals have')} but not the {table}",
             column=lacking[0],
-            remedy=f"add it to the {table}, or leave it out of both",
+            remedy=f"add it to the {table} or leave it out of both; are the names written and encoded alike?",
         )
     surplus = [name for name in names if name not in set(wanted)]
     if surplus:
-        more = f" and {len(surplus) - 1} more" if len(surplus) > 1 else ""
         raise InputError(
-            f"it stands in the {table}{more}, but not in the originals",
+            f"{_columns(surplus, f'the {table} have')} but not the originals",
             column=surplus[0],
             remedy="drop it: a column that is not measured must not leave either",
         )
+
+
+def _columns(names: list[str], who: str) -> str:
+    return f"a column that {who}" if len(names) == 1 else f"the first of {len(names)} columns that {who}"
 
 
 def _checked_numbers(series: pd.Series[Any], kind: Kind, name: str, table: str) -> NDArray[np.float64]:

@@ -38,7 +38,12 @@ def checked_format(name: str) -> str:
 
 
 def table_bytes(
-    frame: pd.DataFrame, name: str, *, separator: str | None = None, decimal: str | None = None
+    frame: pd.DataFrame,
+    name: str,
+    *,
+    separator: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
 ) -> bytes:
     r"""Return a table as the bytes of a file.
 
@@ -48,8 +53,8 @@ def table_bytes(
         The table; its index is not written.
     name
         The file's name: ``.csv``, ``.csv.gz`` or ``.parquet``.
-    separator, decimal
-        How to write CSV (UTF-8); by default ``,`` and ``.``.
+    separator, decimal, encoding
+        How to write CSV; by default ``,``, ``.`` and UTF-8.
 
     Raises
     ------
@@ -69,4 +74,5 @@ def table_bytes(
         return sink.getvalue()
     text = frame.to_csv(index=False, sep=separator or ",", decimal=decimal or ".", lineterminator="\n")
     # Without the time of packing: the same table, the same bytes.
-    return text.encode() if suffix == ".csv" else gzip.compress(text.encode(), mtime=0)
+    content = text.encode(encoding or "utf-8")
+    return content if suffix == ".csv" else gzip.compress(content, mtime=0)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BaseOperator
 
-from local_cloaking.airflow.arguments import location, names, refuse_same_place, text, whole
+from local_cloaking.airflow.arguments import csv_options, location, names, refuse_same_place, text, whole
 from local_cloaking.airflow.runs import refusals_are_final
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ class AvatariseOperator(BaseOperator):
     :param key: Column that pairs the tables: kept in the avatars, not projected. (templated)
     :param categorical: Columns to treat as categories, a list or ``A,B,C``. (templated)
     :param drop: Columns to leave out, a list or ``A,B,C``. (templated)
+    :param separator: CSV: what separates cells; found out by default. (templated)
+    :param decimal: CSV: ``.`` or ``,``; found out by default. (templated)
+    :param encoding: CSV: as ``utf-8`` or ``latin-1``; found out by default. (templated)
     """
 
     template_fields: Sequence[str] = (
@@ -42,6 +45,9 @@ class AvatariseOperator(BaseOperator):
         "key",
         "categorical",
         "drop",
+        "separator",
+        "decimal",
+        "encoding",
     )
     ui_color = "#e6f2e6"
 
@@ -57,6 +63,9 @@ class AvatariseOperator(BaseOperator):
         key: Any = None,
         categorical: Any = None,
         drop: Any = None,
+        separator: Any = None,
+        decimal: Any = None,
+        encoding: Any = None,
         **kwargs: Any,
     ) -> None:
         # So that `task.output["avatars"]` reads one entry.
@@ -71,6 +80,9 @@ class AvatariseOperator(BaseOperator):
         self.key = key
         self.categorical = categorical
         self.drop = drop
+        self.separator = separator
+        self.decimal = decimal
+        self.encoding = encoding
 
     def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Avatarise, write both files, return where they lie."""
@@ -95,6 +107,7 @@ class AvatariseOperator(BaseOperator):
             key=text(self.key, "key"),
             categorical=names(self.categorical, "categorical"),
             drop=names(self.drop, "drop"),
+            csv=csv_options(self.separator, self.decimal, self.encoding),
         )
         write_whole(projection, made.projection, private=True, replace=True)
         write_whole(avatars, made.avatars, private=True, replace=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BaseOperator
 
-from local_cloaking.airflow.arguments import location, names, optional_location, text, whole
+from local_cloaking.airflow.arguments import csv_options, location, names, optional_location, text, whole
 from local_cloaking.airflow.runs import evidence_folder, refusals_are_final, run_of, zone_of
 
 if TYPE_CHECKING:
@@ -159,7 +159,6 @@ class LocalCloakingOperator(BaseOperator):
 
     def _inputs(self) -> Any:
         from local_cloaking.measuring import Inputs
-        from local_cloaking.tables import CsvOptions
 
         return Inputs(
             originals=location(self.originals, "originals"),
@@ -168,9 +167,5 @@ class LocalCloakingOperator(BaseOperator):
             pairing=optional_location(self.pairing, "pairing"),
             original_coordinates=optional_location(self.original_coordinates, "original_coordinates"),
             avatar_coordinates=optional_location(self.avatar_coordinates, "avatar_coordinates"),
-            csv=CsvOptions(
-                separator=text(self.separator, "separator"),
-                decimal=text(self.decimal, "decimal"),
-                encoding=text(self.encoding, "encoding"),
-            ),
+            csv=csv_options(self.separator, self.decimal, self.encoding),
         )
