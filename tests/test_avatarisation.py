@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,26 +18,7 @@ from local_cloaking.avatarisation import (
 from local_cloaking.errors import InputError
 from local_cloaking.metric import local_cloaking
 from local_cloaking.projection import FAMD
-
-ACTG_CATEGORIES = [
-    "hemo",
-    "homo",
-    "drugs",
-    "karnof",
-    "oprior",
-    "z30",
-    "zprior",
-    "race",
-    "gender",
-    "str2",
-    "strat",
-    "symptom",
-    "treat",
-    "offtrt",
-    "r",
-    "cens",
-    "arms",
-]
+from tests.actg import CATEGORIES, actg175
 
 
 def table_of(n: int = 80, seed: int = 0) -> pd.DataFrame:
@@ -226,27 +205,14 @@ def test_table_of_many_copies_gives_avatars_without_gaps() -> None:
 # Figures -------------------------------------------------------------------------------------------------------
 
 
-def actg175() -> pd.DataFrame:
-    spec = importlib.util.find_spec("lifelines")
-    if spec is None or spec.origin is None:
-        pytest.skip("the table of ACTG 175 comes with lifelines, which is not installed")
-    path = Path(spec.origin).parent / "datasets" / "ACTG175.csv"
-    if not path.exists():
-        pytest.skip("this version of lifelines does not ship the table of ACTG 175")
-    table = pd.read_csv(path)
-    return table.drop(columns=[table.columns[0], "pidnum"])
-
-
 @pytest.mark.parametrize(("k", "least", "most"), [(5, 5, 6), (20, 9, 11), (50, 16, 20)])
 def test_local_cloaking_of_actg_175_is_that_of_the_literature(k: int, least: float, most: float) -> None:
     originals = actg175()
     assert originals.shape == (2139, 26)
     results = []
     for seed in range(5):
-        made = avatarise_in_space(originals, k=k, ncp=5, seed=seed, categorical=ACTG_CATEGORIES)
-        results.append(
-            local_cloaking(originals, made.avatars, projection=made.projection, categorical=ACTG_CATEGORIES)
-        )
+        made = avatarise_in_space(originals, k=k, ncp=5, seed=seed, categorical=CATEGORIES)
+        results.append(local_cloaking(originals, made.avatars, projection=made.projection, categorical=CATEGORIES))
     assert all(result.reason is None and result.space == "handed over" for result in results)
     assert least <= np.median([result.median for result in results]) <= most
     assert all(least - 1 <= result.median <= most + 1 for result in results)

@@ -6,7 +6,6 @@ stands). Where the way was first seen on the Wisconsin data of 683 women, scikit
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import json
 import math
@@ -26,26 +25,8 @@ from local_cloaking.avatarisation import Avatarisation, avatarise_in_space
 from local_cloaking.cli import app
 from local_cloaking.gate import GateError, Judgement, checked_threshold, judge
 from local_cloaking.limits import EQUAL_EIGENVALUES, MAX_COPY_SHARE, MAX_MISSING_EXCESS
+from tests.actg import CATEGORIES, actg175
 
-CATEGORIES = [
-    "hemo",
-    "homo",
-    "drugs",
-    "karnof",
-    "oprior",
-    "z30",
-    "zprior",
-    "race",
-    "gender",
-    "str2",
-    "strat",
-    "symptom",
-    "treat",
-    "offtrt",
-    "r",
-    "cens",
-    "arms",
-]
 REFITTED = "space: refitted; the avatarisation's own projection was not handed over"
 SHUFFLED = "the avatars look shuffled"
 PARTLY = "part of the table may be shuffled or sorted"
@@ -61,11 +42,7 @@ MISSING = "is missing in"
 @pytest.fixture(scope="module")
 def actg() -> pd.DataFrame:
     """ACTG 175: 2139 patients, 26 columns. Only the file of lifelines is read; the package is not imported."""
-    package = importlib.util.find_spec("lifelines")
-    if package is None or package.origin is None:
-        pytest.skip("lifelines, which ships ACTG 175, is not installed")
-    table = pd.read_csv(Path(package.origin).parent / "datasets" / "ACTG175.csv")
-    return table.drop(columns=[table.columns[0], "pidnum"])
+    return actg175()
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from local_cloaking.errors import InputError
 from local_cloaking.projection import FAMD
+from local_cloaking.whole import whole_number
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -128,11 +129,8 @@ def checked_k(k: Any, n: int) -> int:
     >>> checked_k("20", 100)
     20
     """
-    try:
-        number = 0 if isinstance(k, bool | np.bool_) or int(k) != float(k) else int(k)
-    except (TypeError, ValueError, OverflowError):
-        number = 0
-    if not 1 <= number <= n - 1:
+    number = whole_number(k)
+    if number is None or not 1 <= number <= n - 1:
         raise InputError(
             f"k is not a whole number from 1 to {n - 1}, the number of other originals",
             remedy="give the number of neighbours that an avatar draws on",
@@ -155,11 +153,8 @@ def checked_seed(seed: Any) -> int | None:
     """
     if seed is None:
         return None
-    try:
-        number = -1 if isinstance(seed, bool) or int(seed) != float(seed) else int(seed)
-    except (TypeError, ValueError, OverflowError):
-        number = -1
-    if number < 0:
+    number = whole_number(seed)
+    if number is None or number < 0:
         raise InputError("the seed is not a whole number of at least 0", remedy="give one, or leave it out")
     return number
 

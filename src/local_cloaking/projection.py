@@ -35,6 +35,7 @@ from local_cloaking.limits import (
 )
 from local_cloaking.tables.columns import Column, EncodedColumn, decode, encode, learn_columns
 from local_cloaking.tables.values import Kind
+from local_cloaking.whole import whole_number
 
 Floats = NDArray[np.float64]
 
@@ -269,11 +270,8 @@ def checked_ncp(ncp: Any) -> int:
     >>> checked_ncp("5")
     5
     """
-    try:
-        number = 0 if isinstance(ncp, bool | np.bool_) or int(ncp) != float(ncp) else int(ncp)
-    except (TypeError, ValueError, OverflowError):
-        number = 0
-    if number < 1:
+    number = whole_number(ncp)
+    if number is None or number < 1:
         raise InputError("`ncp` is not a whole number of at least 1", remedy="give the number of components")
     return number
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from importlib.resources import files
+from pathlib import Path
 
 import jsonschema
 import numpy as np
@@ -17,8 +18,14 @@ from local_cloaking.cli import app
 SCHEMA = json.loads((files("local_cloaking.audit") / "record.schema.json").read_text())
 
 
-def test_the_schema_is_one():
+def test_the_schema_is_one_and_describes_every_entry():
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    assert [name for name, entry in SCHEMA["properties"].items() if not entry.get("description")] == []
+
+
+def test_the_page_on_the_record_names_every_entry():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "record.md").read_text()
+    assert [name for name in SCHEMA["properties"] if f"`{name}`" not in page] == []
 
 
 @pytest.mark.parametrize(

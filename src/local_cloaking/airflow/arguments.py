@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from local_cloaking.errors import InputError
+from local_cloaking.whole import whole_number
 
 
 def text(value: Any, argument: str) -> str | None:
@@ -69,13 +70,9 @@ def whole(value: Any, argument: str) -> int | None:
     >>> whole("20", "k")
     20
     """
-    rendered = text(value, argument)
-    if rendered is None:
+    if text(value, argument) is None:
         return None
-    try:
-        number = None if isinstance(value, bool) else int(rendered)
-    except ValueError:
-        number = None
+    number = whole_number(value)
     if number is None:
         raise InputError(f"the argument `{argument}` is not a whole number", remedy="correct it")
     return number
