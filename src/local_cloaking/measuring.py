@@ -93,13 +93,49 @@ def measure_files(
     """
     from local_cloaking.avatarisation import checked_k
     from local_cloaking.metric import local_cloaking
-    from local_cloaking.tables import read_pair, read_table
 
     started = time.perf_counter()
+    read = _read(inputs, key, categorical)
+    result = local_cloaking(
+        read.originals,
+        read.avatars,
+        ncp=ncp,
+        key=key,
+        categorical=categorical,
+        projection=read.projection,
+        pairing=read.pairing,
+        drop=drop,
+        coordinates=read.coordinates,
+    )
+    entries = {
+        **measure_entries(result),
+        "data_set": data_set,
+        "k": None if k is None else checked_k(k, result.n),
+        "inputs": read.described,
+        "avatars_sha256": read.described["avatars"]["sha256"],
+        "measured_at": now(zone),
+        "duration_seconds": round(time.perf_counter() - started, 3),
+        "run": None,
+    }
+    return Measured(result, entries)
+
+
+@dataclass(frozen=True)
+class _Read:
+    originals: pd.DataFrame
+    avatars: pd.DataFrame
+    pairing: pd.DataFrame | None
+    projection: FAMD | None
+    coordinates: tuple[pd.DataFrame, pd.DataFrame] | None
+    described: dict[str, dict[str, Any]]
+
+
+def _read(inputs: Inputs, key: str | None, categorical: Collection[str]) -> _Read:
+    """Read all files, and describe each for the record."""
+    from local_cloaking.tables import read_pair, read_table
+
     dialect = asdict(inputs.csv)
-    pairing = None
-    if inputs.pairing is not None:
-        pairing = read_table(inputs.pairing, text_columns=None, **dialect)
+    pairing = None if inputs.pairing is None else read_table(inputs.pairing, text_columns=None, **dialect)
     originals, avatars = read_pair(
         inputs.originals,
         inputs.avatars,
@@ -107,38 +143,24 @@ def measure_files(
         categorical=categorical,
         **dialect,
     )
-    projection, projection_source = _read_projection(inputs.projection)
+    tables = {"originals": originals, "avatars": avatars}
+    if pairing is not None:
+        tables["pairing"] = pairing
     coordinates = _read_coordinates(inputs)
-    result = local_cloaking(
-        originals.frame,
-        avatars.frame,
-        ncp=ncp,
-        key=key,
-        categorical=categorical,
+    if coordinates is not None:
+        tables["original_coordinates"], tables["avatar_coordinates"] = coordinates
+    described = {name: asdict(table.source) for name, table in tables.items() if table.source is not None}
+    projection = None
+    if inputs.projection is not None:
+        projection, described["projection"] = _read_projection(inputs.projection)
+    return _Read(
+        originals=originals.frame,
+        avatars=avatars.frame,
+        pairing=None if pairing is None else pairing.frame,
         projection=projection,
-        pairing=pairing.frame if pairing else None,
-        drop=drop,
-        coordinates=tuple(table.frame for table in coordinates) if coordinates else None,  # type: ignore[arg-type]
+        coordinates=None if coordinates is None else (coordinates[0].frame, coordinates[1].frame),
+        described=described,
     )
-    sources = {"originals": originals.source, "avatars": avatars.source}
-    if pairing:
-        sources["pairing"] = pairing.source
-    if coordinates:
-        sources["original_coordinates"], sources["avatar_coordinates"] = (table.source for table in coordinates)
-    described = {name: asdict(source) for name, source in sources.items() if source is not None}
-    if projection_source is not None:
-        described["projection"] = projection_source
-    entries = {
-        **measure_entries(result),
-        "data_set": data_set,
-        "k": None if k is None else checked_k(k, result.n),
-        "inputs": described,
-        "avatars_sha256": described["avatars"]["sha256"],
-        "measured_at": now(zone),
-        "duration_seconds": round(time.perf_counter() - started, 3),
-        "run": None,
-    }
-    return Measured(result, entries)
 
 
 def now(zone: tzinfo | None = None) -> str:
@@ -159,9 +181,7 @@ def _key_columns(key: str | None, pairing: Table | None) -> tuple[str, ...]:
     return tuple(str(name) for name in pairing.frame.columns) if pairing else ()
 
 
-def _read_projection(source: Any) -> tuple[FAMD | None, dict[str, Any] | None]:
-    if source is None:
-        return None, None
+def _read_projection(source: Any) -> tuple[FAMD, dict[str, Any]]:
     from local_cloaking.projection import FAMD
     from local_cloaking.tables import read_bytes
 
