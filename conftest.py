@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import atexit
+import importlib.util
 import os
 import shutil
 import tempfile
 from pathlib import Path
+
+# Looking for examples in a module imports it; this one needs numba (extra `fast`).
+collect_ignore = [] if importlib.util.find_spec("numba") else ["src/local_cloaking/neighbours/compiled.py"]
 
 _HOME = Path(tempfile.mkdtemp(prefix="local-cloaking-tests-"))
 _OWNER = os.getpid()

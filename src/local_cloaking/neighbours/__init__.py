@@ -187,7 +187,7 @@ def _suitable_method(*, components: int, avatars: int, distinct_avatars: int) ->
 @cache
 def _can_compile() -> bool:
     try:
-        import local_cloaking.neighbours.compiled  # noqa: F401
+        from local_cloaking.neighbours.compiled import count_compiled  # noqa: F401
     except (ImportError, RuntimeError):
         # numba is not installed, does not know this numpy, or finds no place to keep what it compiles.
         return False
