@@ -9,14 +9,11 @@ import csv
 import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from local_cloaking.errors import InputError, LocalCloakingError
-
-if TYPE_CHECKING:
-    from local_cloaking.measuring import Measured
 
 app = typer.Typer(
     add_completion=False,
@@ -81,7 +78,7 @@ def measure(
     """Measure Local Cloaking, and judge it where a threshold is given."""
 
     def work() -> int:
-        from local_cloaking.audit.record import peers_in
+        from local_cloaking.audit.record import build_record, peers_in
         from local_cloaking.gate import checked_threshold, judge
         from local_cloaking.measuring import Inputs, measure_files, now
         from local_cloaking.tables import CsvOptions
@@ -116,7 +113,13 @@ def measure(
                 reason=measured.result.reason,
                 peers=peers_in(measured.entries),
             )
-        record = _record(measured, judgement, threshold_set_by=threshold_set_by, judged={"at": now()})
+        record = build_record(
+            measured.entries,
+            measured.result.counts,
+            judgement,
+            threshold_set_by=threshold_set_by,
+            judged={"at": now()},
+        )
         _report(record, json_file)
         passed = judgement.verdict == "passed" if judgement else measured.result.reason is None
         return 0 if passed else NOT_PASSED
@@ -209,12 +212,6 @@ def _refuse(message: str) -> None:
 def _names(options: list[str] | None) -> list[str]:
     # By the rules of CSV, so that a name with a comma can be given in quotes.
     return [name for names in csv.reader(options or [], skipinitialspace=True) for name in names if name]
-
-
-def _record(measured: Measured, judgement: Any, **more: Any) -> dict[str, Any]:
-    from local_cloaking.audit.record import build_record
-
-    return build_record(measured.entries, measured.result.counts, judgement, **more)
 
 
 def _report(record: dict[str, Any], json_file: Path | None) -> None:

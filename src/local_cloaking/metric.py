@@ -35,7 +35,7 @@ from local_cloaking.pairing import (
 )
 from local_cloaking.projection import FAMD, check_same_space, checked_ncp
 from local_cloaking.safeguards import CarriedOver, TableFindings, examine, near_copies_reason
-from local_cloaking.tables.columns import EncodedColumn, encode, names_of
+from local_cloaking.tables.columns import EncodedColumn, encode, learn_columns, names_of
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -389,8 +389,6 @@ def _bare_space(
             "both a projection and bare coordinates are given",
             remedy="give the projection, which proves more",
         )
-    from local_cloaking.tables.columns import learn_columns
-
     wanted = checked_ncp(DEFAULT_NCP if ncp is None else ncp)
     columns, warnings = learn_columns(paired.originals, categorical or ())
     try:

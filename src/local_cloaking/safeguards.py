@@ -107,7 +107,8 @@ def examine(originals: Sequence[EncodedColumn], avatars: Sequence[EncodedColumn]
     """
     columns = tuple(_report(one, other) for one, other in zip(originals, avatars, strict=True))
     original_rows, avatar_rows = _row_hashes(originals, originals), _row_hashes(avatars, originals)
-    copies = float(_copies(originals, avatars, own).mean())
+    agreements = [_agreement(one, other, own) for one, other in zip(originals, avatars, strict=True)]
+    copies = float(_copies(originals, avatars, own, agreements).mean())
     real = float(np.isin(avatar_rows, original_rows).mean())
     duplicates = float(pd.Series(original_rows).duplicated(keep=False).mean())
     reasons = [_missing_reason(column) for column in columns]
@@ -124,7 +125,7 @@ def examine(originals: Sequence[EncodedColumn], avatars: Sequence[EncodedColumn]
         copy_share=copies,
         real_row_share=real,
         duplicate_share=duplicates,
-        carried_over=_carried_over(originals, avatars, own),
+        carried_over=_carried_over(originals, avatars, own, agreements),
         reasons=tuple(reason for reason in reasons if reason is not None),
         warnings=tuple(warnings),
     )
@@ -214,25 +215,31 @@ def _agreement(original: EncodedColumn, avatar: EncodedColumn, own: Integers) ->
 
 
 def _copies(
-    originals: Sequence[EncodedColumn], avatars: Sequence[EncodedColumn], own: Integers
+    originals: Sequence[EncodedColumn],
+    avatars: Sequence[EncodedColumn],
+    own: Integers,
+    agreements: Sequence[NDArray[np.bool_]],
 ) -> NDArray[np.bool_]:
     """Tell whose avatar agrees in all cells that both have, where these are at least half of the original's."""
     same = np.ones(len(own), dtype=bool)
     known, common = np.zeros(len(own)), np.zeros(len(own))
-    for one, other in zip(originals, avatars, strict=True):
+    for one, other, agreement in zip(originals, avatars, agreements, strict=True):
         missing = one.missing | other.missing[own]
         # What one of the two lacks tells them not apart, whatever it was filled with.
-        same &= missing | _agreement(one, other, own)
+        same &= missing | agreement
         known += ~one.missing
         common += ~missing
     return same & (common > 0) & (2 * common >= known)
 
 
 def _carried_over(
-    originals: Sequence[EncodedColumn], avatars: Sequence[EncodedColumn], own: Integers
+    originals: Sequence[EncodedColumn],
+    avatars: Sequence[EncodedColumn],
+    own: Integers,
+    agreements: Sequence[NDArray[np.bool_]],
 ) -> CarriedOver | None:
-    pairs = list(zip(originals, avatars, strict=True))
-    carried = [(one, other) for one, other in pairs if _agreement(one, other, own).mean() > CARRIED_OVER_SHARE]
+    triples = zip(originals, avatars, agreements, strict=True)
+    carried = [(one, other) for one, other, agreement in triples if agreement.mean() > CARRIED_OVER_SHARE]
     if not carried:
         return None
     ones, others = [one for one, _ in carried], [other for _, other in carried]
