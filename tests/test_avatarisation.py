@@ -10,7 +10,7 @@ import pytest
 
 from local_cloaking.avatarisation import (
     _nearest_others,
-    _random_weights,
+    random_weights,
     avatarise,
     avatarise_in_space,
     checked_k,
@@ -159,7 +159,7 @@ def test_copies_of_a_row_are_neighbours_but_the_row_itself_is_not() -> None:
 
 def test_weights_sum_to_one_and_are_positive() -> None:
     distances = np.random.default_rng(0).random((500, 20)) + 0.01
-    weights = _random_weights(distances, np.random.default_rng(1))
+    weights = random_weights(distances, np.random.default_rng(1))
     np.testing.assert_allclose(weights.sum(axis=1), 1)
     assert (weights > 0).all()
 
@@ -172,27 +172,27 @@ def test_weights_follow_the_published_law() -> None:
     for i in range(n):
         p = rng.exponential(size=3) * 0.5 ** (rng.permutation(3) + 1) / distances
         drawn[i] = p / p.sum()
-    weights = _random_weights(np.tile(distances, (n, 1)), np.random.default_rng(3))
+    weights = random_weights(np.tile(distances, (n, 1)), np.random.default_rng(3))
     np.testing.assert_allclose(weights.mean(axis=0), drawn.mean(axis=0), atol=0.006)
     np.testing.assert_allclose(weights.std(axis=0), drawn.std(axis=0), atol=0.006)
 
 
 def test_neighbours_at_one_distance_weigh_the_same_in_the_mean_but_not_in_one_draw() -> None:
-    weights = _random_weights(np.ones((40_000, 4)), np.random.default_rng(4))
+    weights = random_weights(np.ones((40_000, 4)), np.random.default_rng(4))
     np.testing.assert_allclose(weights.mean(axis=0), 0.25, atol=0.006)
     # Ranks halve: one neighbour outweighs the others far more often than exponential weights alone would.
     assert weights.max(axis=1).mean() > 0.6
 
 
 def test_neighbour_in_the_same_place_outweighs_all_others() -> None:
-    weights = _random_weights(np.array([[0.0, 1.0, 5.0]] * 200), np.random.default_rng(5))
+    weights = random_weights(np.array([[0.0, 1.0, 5.0]] * 200), np.random.default_rng(5))
     assert (weights[:, 0] > 0.999).all()
 
 
 @pytest.mark.parametrize("distance", [0.0, 5e-324, 1e-300, 1e300])
 def test_weights_are_numbers_whatever_the_distances(distance: float) -> None:
     # A weight of R / (2 d) overflows for copies of one row: once in some thousand rows, were d merely tiny.
-    weights = _random_weights(np.full((50_000, 3), distance), np.random.default_rng(6))
+    weights = random_weights(np.full((50_000, 3), distance), np.random.default_rng(6))
     np.testing.assert_allclose(weights.sum(axis=1), 1)
 
 

@@ -106,7 +106,7 @@ def avatarise_in_space(
     projection = FAMD(ncp, categorical)
     coordinates = projection.fit_transform(measured)
     neighbours, distances = _nearest_others(coordinates, neighbours_wanted)
-    weights = _random_weights(distances, rng)
+    weights = random_weights(distances, rng)
     barycentres = np.zeros_like(coordinates)
     for rank in range(neighbours_wanted):
         barycentres += weights[:, rank, None] * coordinates[neighbours[:, rank]]
@@ -170,7 +170,7 @@ def _nearest_others(coordinates: Floats, k: int) -> tuple[Integers, Floats]:
     return rows[others].reshape(-1, k), distances[others].reshape(-1, k)
 
 
-def _random_weights(distances: Floats, rng: np.random.Generator) -> Floats:
+def random_weights(distances: Floats, rng: np.random.Generator) -> Floats:
     """Weights P_j = (1/d_j) R_j C_j, R_j ~ Exp(1), C_j = 1/2^r, r a random permutation of 1..k; sum 1."""
     n, k = distances.shape
     ranks = rng.permuted(np.tile(np.arange(1.0, k + 1), (n, 1)), axis=1)
