@@ -44,6 +44,9 @@ COLLAPSED_MINORITY = 0.20
 IDENTIFIER_SHARE = 0.9
 #: Above this share it may name them: warned.
 NEAR_IDENTIFIER_SHARE = 0.5
+#: A column of more categories than this is refused whatever their share: it names individuals or is no category,
+#: and the projection, whose work grows with the cube of the categories, would not end.
+MAX_LEVELS = 10_000
 #: With fewer values than this, all of them may differ by chance.
 IDENTIFIER_MIN_ROWS = 10
 #: From this number of values on, a column of different whole numbers is worth a question: warned.

@@ -28,10 +28,12 @@ from local_cloaking.errors import InputError
 from local_cloaking.neighbours import CloserAvatars, count_closer_avatars
 from local_cloaking.pairing import (
     PairingEvidence,
+    SortedRun,
     own_by_key,
     own_by_order,
     own_by_pairing,
     pairing_evidence,
+    sorted_warnings,
 )
 from local_cloaking.projection import FAMD, check_same_space, checked_ncp
 from local_cloaking.safeguards import CarriedOver, TableFindings, examine, near_copies_reason
@@ -201,7 +203,7 @@ def local_cloaking(
     shuffled = [evidence.warning] if evidence.warning else []
     if paired.by == ROW_ORDER:
         shuffled += _sorted_warnings(space)
-    carried = _carried_over_warnings(findings.carried_over, float(np.median(counts.closer)))
+    carried = carried_over_warnings(findings.carried_over, float(np.median(counts.closer)))
     nothing = ["all originals, or all avatars, are alike"] if evidence.association is None else []
     return LocalCloaking(
         counts=counts.closer,
@@ -324,24 +326,11 @@ def _take_key(frame: pd.DataFrame, key: str, table: str) -> tuple[pd.DataFrame, 
 def _projected_space(
     paired: _Paired, ncp: int | None, projection: FAMD | None, categorical: Collection[str] | None
 ) -> _Space:
-    warnings: list[str] = []
-    if projection is None:
-        fitted = FAMD(checked_ncp(DEFAULT_NCP if ncp is None else ncp), categorical).fit(paired.originals)
-        used, wanted = fitted, fitted.n_components
-        warnings += fitted.warnings_
-        warnings.append("space: refitted; the avatarisation's own projection was not handed over")
-    else:
-        used, wanted = projection, _ncp_of(projection, ncp)
-        fitted = FAMD(wanted, _categories_of(projection, categorical)).fit(paired.originals)
-        warnings += fitted.warnings_
-        check_same_space(projection, fitted)
-        if wanted < len(projection.components_):
-            warnings.append(
-                f"ncp is {wanted}, but the projection handed over has {len(projection.components_)} components"
-            )
+    fitted = wanted_fit(ncp, projection, categorical).fit(paired.originals)
+    used, warnings = used_projection(fitted, projection)
+    wanted = fitted.n_components
     original_cells = encode(paired.originals, used.columns_, "originals")
     avatar_cells = encode(paired.avatars, used.columns_, "avatars")
-    total = used.total_variance_
     return _Space(
         kind="refitted" if projection is None else "handed over",
         originals=used.project(original_cells)[:, :wanted],
@@ -349,9 +338,48 @@ def _projected_space(
         original_cells=original_cells,
         avatar_cells=avatar_cells,
         ncp=wanted,
-        explained=tuple(float(v) / total if total > 0 else 0.0 for v in used.eigenvalues_[:wanted]),
+        explained=explained_by(used)[:wanted],
         warnings=tuple(warnings),
     )
+
+
+def wanted_fit(ncp: Any, projection: FAMD | None, categorical: Collection[str] | None) -> FAMD:
+    """Return the projection that is to be fitted on the originals, not yet fitted."""
+    if projection is None:
+        return FAMD(checked_ncp(DEFAULT_NCP if ncp is None else ncp), categorical)
+    return FAMD(_ncp_of(projection, ncp), _categories_of(projection, categorical))
+
+
+def used_projection(fitted: FAMD, projection: FAMD | None) -> tuple[FAMD, list[str]]:
+    """Return the projection to measure in, and what a reader should know about it.
+
+    Parameters
+    ----------
+    fitted
+        Fitted on the originals.
+    projection
+        The one handed over, or None.
+
+    Raises
+    ------
+    InputError
+        If the projection handed over is not that of these originals.
+    """
+    warnings = list(fitted.warnings_)
+    if projection is None:
+        warnings.append("space: refitted; the avatarisation's own projection was not handed over")
+        return fitted, warnings
+    check_same_space(projection, fitted)
+    held = len(projection.components_)
+    if fitted.n_components < held:
+        warnings.append(f"ncp is {fitted.n_components}, but the projection handed over has {held} components")
+    return projection, warnings
+
+
+def explained_by(famd: FAMD) -> tuple[float, ...]:
+    """Return the share of the variance that each component explains."""
+    total = famd.total_variance_
+    return tuple(float(variance) / total if total > 0 else 0.0 for variance in famd.eigenvalues_)
 
 
 def _ncp_of(projection: FAMD, ncp: int | None) -> int:
@@ -420,7 +448,8 @@ def _bare_space(
     )
 
 
-def _carried_over_warnings(carried: CarriedOver | None, median: float) -> list[str]:
+def carried_over_warnings(carried: CarriedOver | None, median: float) -> list[str]:
+    """Warn where the carried-over columns alone tell more than the median of the counts says."""
     if carried is None or carried.median_peers >= median:
         return []
     named = ", ".join(repr(name) for name in carried.columns[:5])
@@ -433,20 +462,11 @@ def _carried_over_warnings(carried: CarriedOver | None, median: float) -> list[s
 
 def _sorted_warnings(space: _Space) -> list[str]:
     """Warn where both tables are sorted by a column: then row order may pair by it, not by individual."""
-    names = [
+    return sorted_warnings(
         one.column.name
         for one, other in zip(space.original_cells, space.avatar_cells, strict=True)
-        if _is_sorted(one.values) and _is_sorted(other.values)
-    ]
-    return [
-        f"both tables are sorted by column {name!r}, and paired by row order: were they sorted apart?"
-        for name in names
-    ]
-
-
-def _is_sorted(values: NDArray[Any]) -> bool:
-    steps = np.diff(values)
-    return bool(steps.any()) and bool((steps >= 0).all() or (steps <= 0).all())
+        if SortedRun.of(one.values).sorted and SortedRun.of(other.values).sorted
+    )
 
 
 def _without_filled(paired: _Paired, space: _Space) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,13 +36,18 @@ def own_by_order(originals: pd.DataFrame, avatars: pd.DataFrame) -> Integers:
     >>> own_by_order(pd.DataFrame({"a": [1, 2]}), pd.DataFrame({"a": [1, 2]}))
     array([0, 1])
     """
-    if len(originals) != len(avatars):
+    refuse_unequal(len(originals), len(avatars))
+    return np.arange(len(originals))
+
+
+def refuse_unequal(originals: int, avatars: int) -> None:
+    """Refuse to pair by row order tables of different numbers of rows."""
+    if originals != avatars:
         raise InputError(
-            f"{len(originals)} originals, {len(avatars)} avatars",
-            rows=abs(len(originals) - len(avatars)),
+            f"{originals} originals, {avatars} avatars",
+            rows=abs(originals - avatars),
             remedy="give one avatar per original, or pair them with `key` or `pairing`",
         )
-    return np.arange(len(originals))
 
 
 def own_by_key(originals: pd.Series[Any], avatars: pd.Series[Any], column: str) -> Integers:
@@ -99,7 +105,18 @@ def own_by_pairing(
 
 def _keys(series: pd.Series[Any], column: str, table: str) -> NDArray[np.object_]:
     keys = as_key(series, column)
-    missing = int(keys.isna().sum())
+    refuse_keys(int(keys.isna().sum()), int(keys.duplicated(keep=False).sum()), column, table)
+    return keys.to_numpy()
+
+
+def refuse_keys(missing: int, repeated: int, column: str, table: str) -> None:
+    """Refuse a table of which so many rows have no key, or share it with another.
+
+    Raises
+    ------
+    InputError
+        If there is any such row.
+    """
     if missing:
         raise InputError(
             f"{missing} rows of the {table} have no key",
@@ -107,7 +124,6 @@ def _keys(series: pd.Series[Any], column: str, table: str) -> NDArray[np.object_
             rows=missing,
             remedy="give each a key",
         )
-    repeated = int(keys.duplicated(keep=False).sum())
     if repeated:
         raise InputError(
             f"{repeated} rows of the {table} share their key with another",
@@ -115,7 +131,6 @@ def _keys(series: pd.Series[Any], column: str, table: str) -> NDArray[np.object_
             rows=repeated,
             remedy="give each individual one row and a key of its own",
         )
-    return keys.to_numpy()
 
 
 def _partners(
@@ -128,6 +143,20 @@ def _partners(
 ) -> Integers:
     rows = pd.Index(others).get_indexer(pd.Index(ones))
     alone, surplus = int(np.count_nonzero(rows < 0)), len(others) - int(np.count_nonzero(rows >= 0))
+    refuse_unpaired(alone, surplus, column, one=one, other=other)
+    return rows.astype(np.int64)
+
+
+def refuse_unpaired(
+    alone: int, surplus: int, column: str, *, one: str = "originals", other: str = "avatars"
+) -> None:
+    """Refuse tables of which so many keys stand in one, or in the other, only.
+
+    Raises
+    ------
+    InputError
+        If there is any such key.
+    """
     if alone or surplus:
         raise InputError(
             f"{alone} keys of the {one} are not in the {other}, {surplus} of the {other} are not in the {one}",
@@ -135,7 +164,6 @@ def _partners(
             rows=alone + surplus,
             remedy="give one avatar per original, with keys written alike (leading zeros count)",
         )
-    return rows.astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -211,17 +239,111 @@ def pairing_evidence(originals: Floats, own_avatars: Floats, strictly_closer: In
     True
     """
     n = len(originals)
-    far = float(np.mean(strictly_closer > (n - 1) / 2)) if n else 0.0
-    median_share = float(np.median(strictly_closer)) / (n - 1) if n > 1 else 0.0
-    x, y = _centred(originals), _centred(own_avatars)
-    variance = float(np.sum((x.T @ x) * (y.T @ y))) / (n - 1) if n > 1 else 0.0
-    if not (x.any() and y.any()) or variance <= 0:
-        return PairingEvidence(None, far, median_share, n)
-    return PairingEvidence(float(np.sum(x * y)) / float(np.sqrt(variance)), far, median_share, n)
+    if not n:
+        return PairingEvidence(None, 0.0, 0.0, 0)
+    places = [PlaceSums.of(originals), PlaceSums.of(own_avatars)]
+    x, y = (centred(a, place) for a, place in zip((originals, own_avatars), places, strict=True))
+    z = association([x.T @ x, y.T @ y], float(np.sum(x * y)), n)
+    return PairingEvidence(z, far_share(strictly_closer), median_share(strictly_closer), n)
 
 
-def _centred(a: Floats) -> Floats:
-    if not len(a):
-        return a
+def far_share(strictly_closer: Integers) -> float:
+    """Return F, the share of originals with more than half of the other avatars strictly closer."""
+    return float(np.mean(strictly_closer > (len(strictly_closer) - 1) / 2))
+
+
+def median_share(strictly_closer: Integers) -> float:
+    """Return the median strict count divided by n - 1; 0 for n = 1."""
+    n = len(strictly_closer)
+    return float(np.median(strictly_closer)) / (n - 1) if n > 1 else 0.0
+
+
+@dataclass(frozen=True)
+class PlaceSums:
+    """Where the rows of a table, or of a part of it, stand: how many, sum, least and greatest per component."""
+
+    rows: int
+    total: Floats
+    lowest: Floats
+    highest: Floats
+
+    @classmethod
+    def of(cls, a: Floats) -> PlaceSums:
+        """Add up coordinates of shape (n, p)."""
+        return cls(len(a), a.sum(axis=0), a.min(axis=0), a.max(axis=0))
+
+    def __add__(self, other: PlaceSums) -> PlaceSums:
+        return PlaceSums(
+            self.rows + other.rows,
+            self.total + other.total,
+            np.minimum(self.lowest, other.lowest),
+            np.maximum(self.highest, other.highest),
+        )
+
+
+def centred(a: Floats, table: PlaceSums) -> Floats:
+    """Centre coordinates around the middle of the whole table that they are a part of."""
     # Rows that are all alike must give exactly zero: their mean may be off by one rounding.
-    return np.where(a.min(axis=0) == a.max(axis=0), 0.0, a - a.mean(axis=0))
+    return np.where(table.lowest == table.highest, 0.0, a - table.total / table.rows)
+
+
+def association(squares: Sequence[Floats], product: float, n: int) -> float | None:
+    """Return z, None where a table has no variance; see `pairing_evidence`.
+
+    Parameters
+    ----------
+    squares
+        X'X and Y'Y, of centred coordinates, each of shape (p, p).
+    product
+        The sum of x_i . y_a(i).
+    n
+        Number of individuals.
+    """
+    x_squares, y_squares = squares
+    variance = float(np.sum(x_squares * y_squares)) / (n - 1) if n > 1 else 0.0
+    if not (x_squares.any() and y_squares.any()) or variance <= 0:
+        return None
+    return product / float(np.sqrt(variance))
+
+
+@dataclass(frozen=True)
+class SortedRun:
+    """Whether the values of a column, or of a part of it, rise or fall from row to row; parts follow each other.
+
+    Examples
+    --------
+    >>> (SortedRun.of(np.array([1, 2])) + SortedRun.of(np.array([2, 5]))).sorted
+    True
+    """
+
+    first: float
+    last: float
+    rises: bool
+    falls: bool
+
+    @classmethod
+    def of(cls, values: NDArray[Any]) -> SortedRun:
+        """Look at the values of at least one row."""
+        steps = np.diff(values)
+        return cls(float(values[0]), float(values[-1]), bool((steps > 0).any()), bool((steps < 0).any()))
+
+    def __add__(self, then: SortedRun) -> SortedRun:
+        return SortedRun(
+            self.first,
+            then.last,
+            self.rises or then.rises or then.first > self.last,
+            self.falls or then.falls or then.first < self.last,
+        )
+
+    @property
+    def sorted(self) -> bool:
+        """Whether the values only rise, or only fall, and are not all the same."""
+        return self.rises != self.falls
+
+
+def sorted_warnings(columns: Iterable[str]) -> list[str]:
+    """Warn of columns by which both tables are sorted: row order may then pair by them, not by individual."""
+    return [
+        f"both tables are sorted by column {name!r}, and paired by row order: were they sorted apart?"
+        for name in columns
+    ]

@@ -33,6 +33,7 @@ from local_cloaking.limits import (
     RANK_TOLERANCE,
     SAME_FIT,
 )
+from local_cloaking.tables.cells import CellSummary, summarise_cells
 from local_cloaking.tables.columns import Column, EncodedColumn, decode, encode, learn_columns
 from local_cloaking.tables.values import Kind
 from local_cloaking.whole import whole_number
@@ -98,12 +99,42 @@ class FAMD(TransformerMixin, BaseEstimator):
             If a column has no usable role, ``n_components`` is not a number from 1 to the rank of the
             table, or the eigenvalue after the last component kept is as large as that component's.
         """
+        checked_ncp(self.n_components)
+        columns, warnings = learn_columns(X, self.categorical or ())
+        encoded = encode(X, columns, "originals")
+        shares = [shares_of(summarise_cells(cells)) for cells in encoded]
+        return self.fit_sums(columns, warnings, shares, cross_products(encoded, shares), len(X))
+
+    def fit_sums(
+        self,
+        columns: Sequence[Column],
+        warnings: Sequence[str],
+        shares: Sequence[Floats],
+        products: Floats,
+        rows: int,
+    ) -> FAMD:
+        """Fit on what the originals add up to, wherever their rows lie.
+
+        Parameters
+        ----------
+        columns, warnings
+            What was learnt of the columns.
+        shares
+            `shares_of` each column.
+        products
+            The `cross_products` of all rows: those of parts of the table, added up.
+        rows
+            Number of originals.
+
+        Raises
+        ------
+        InputError
+            As in `fit`, but for columns without a role.
+        """
         ncp = checked_ncp(self.n_components)
-        self.columns_, self.warnings_ = learn_columns(X, self.categorical or ())
-        encoded = encode(X, self.columns_, "originals")
-        self.n_rows_ = len(X)
-        self.shares_ = [_shares(column) for column in encoded]
-        covariance = _covariance(encoded, self.shares_)
+        self.columns_, self.warnings_, self.n_rows_ = tuple(columns), list(warnings), rows
+        self.shares_ = list(shares)
+        covariance = _covariance(products, self.columns_, self.shares_, rows)
         self.total_variance_ = float(np.trace(covariance))
         eigenvalues, vectors = _principal_axes(covariance)
         _check_cut(eigenvalues, ncp)
@@ -374,23 +405,24 @@ def _is_usable(column: Column, shares: Floats) -> bool:
     return known and bool((shares >= 0).all())
 
 
-def _shares(encoded: EncodedColumn) -> Floats:
-    values = encoded.values
-    if encoded.column.role == "category":
-        return np.bincount(values, minlength=encoded.column.width) / len(values)
-    # By comparison, not by a small deviation: the mean of a constant may be off by one rounding.
-    if values.min() == values.max():
-        return np.array([values[0], 0.0])
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean, deviation = float(np.mean(values)), float(np.std(values))
-    if not 0 < deviation < math.inf:
+def shares_of(summary: CellSummary) -> Floats:
+    """Return the mean and standard deviation of a number, or the shares of a category's levels.
+
+    Raises
+    ------
+    InputError
+        If the spread of the numbers cannot be computed.
+    """
+    if summary.column.role == "category":
+        return summary.level_counts / summary.rows
+    if summary.lowest < summary.highest and not 0 < summary.deviation < math.inf:
         raise InputError(
             "its values differ by so much, or so little, that their spread cannot be computed",
-            column=encoded.column.name,
-            rows=len(values),
+            column=summary.column.name,
+            rows=summary.rows,
             remedy="give it another unit, or leave it out of both tables",
         )
-    return np.array([mean, deviation])
+    return np.array([summary.mean, summary.deviation])
 
 
 def _scaled(values: Floats, shares: Floats) -> Floats:
@@ -408,34 +440,66 @@ def _level_coordinates(directions: Floats, shares: Floats) -> Floats:
     return own - centre
 
 
-def _covariance(encoded: Sequence[EncodedColumn], shares: Sequence[Floats]) -> Floats:
-    """Covariance of the scaled table, shape (d, d), from sums over pairs of columns."""
-    starts = np.concatenate([[0], np.cumsum([cells.column.width for cells in encoded])])
-    covariance = np.zeros((starts[-1], starts[-1]))
-    n = len(encoded[0].values)
+def cross_products(encoded: Sequence[EncodedColumn], shares: Sequence[Floats]) -> Floats:
+    """Add up the products of each two columns over the rows: scaled numbers, and indicators as they are.
+
+    The sums over parts of a table, added up, are those over the table.
+
+    Parameters
+    ----------
+    encoded
+        The table, or a part of it.
+    shares
+        `shares_of` each column of the whole table.
+
+    Returns
+    -------
+    float64 array of shape (d, d), d the columns of the scaled table.
+    """
+    starts = _starts([cells.column for cells in encoded])
+    products = np.zeros((starts[-1], starts[-1]))
     numbers = [i for i, cells in enumerate(encoded) if cells.column.role == "number"]
     categories = [i for i, cells in enumerate(encoded) if cells.column.role == "category"]
     places = starts[numbers].astype(np.int64)
-    for rows in _chunks(n):
+    for rows in _chunks(len(encoded[0].values)):
         scaled = [_scaled(encoded[i].values[rows], shares[i]) for i in numbers]
         if scaled:
             z = np.column_stack(scaled)
-            covariance[np.ix_(places, places)] += z.T @ z / n
+            products[np.ix_(places, places)] += z.T @ z
         for i in categories:
             block = slice(starts[i], starts[i + 1])
             for place, z_column in zip(places, scaled, strict=True):
                 sums = np.bincount(encoded[i].values[rows], weights=z_column, minlength=len(shares[i]))
-                covariance[block, place] += _over_root(sums / n, shares[i])
-                covariance[place, block] = covariance[block, place]
+                products[block, place] += sums
+                products[place, block] = products[block, place]
     for a, i in enumerate(categories):
         for j in categories[a:]:
             together = encoded[i].values * len(shares[j]) + encoded[j].values
             counts = np.bincount(together, minlength=len(shares[i]) * len(shares[j]))
-            excess = counts.reshape(len(shares[i]), len(shares[j])) / n - np.outer(shares[i], shares[j])
-            scaled_excess = _over_root(_over_root(excess, shares[i]).T, shares[j])
-            covariance[starts[j] : starts[j + 1], starts[i] : starts[i + 1]] = scaled_excess
-            covariance[starts[i] : starts[i + 1], starts[j] : starts[j + 1]] = scaled_excess.T
+            counts = counts.reshape(len(shares[i]), len(shares[j]))
+            products[starts[i] : starts[i + 1], starts[j] : starts[j + 1]] = counts
+            products[starts[j] : starts[j + 1], starts[i] : starts[i + 1]] = counts.T
+    return products
+
+
+def _covariance(products: Floats, columns: Sequence[Column], shares: Sequence[Floats], rows: int) -> Floats:
+    """Covariance of the scaled table, shape (d, d): indicators are centred and scaled here."""
+    starts = _starts(columns)
+    covariance = products / rows
+    blocks = [slice(starts[i], starts[i + 1]) for i in range(len(columns))]
+    categories = [i for i, column in enumerate(columns) if column.role == "category"]
+    for a, i in enumerate(categories):
+        for j in categories[a:]:
+            covariance[blocks[i], blocks[j]] -= np.outer(shares[i], shares[j])
+            covariance[blocks[j], blocks[i]] = covariance[blocks[i], blocks[j]].T
+    for i in categories:
+        covariance[blocks[i]] = _over_root(covariance[blocks[i]], shares[i])
+        covariance[:, blocks[i]] = _over_root(covariance[:, blocks[i]].T, shares[i]).T
     return covariance
+
+
+def _starts(columns: Sequence[Column]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum([column.width for column in columns])]).astype(np.int64)
 
 
 def _over_root(values: Floats, shares: Floats) -> Floats:

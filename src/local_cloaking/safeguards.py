@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,7 @@ from local_cloaking.limits import (
     NEAR_COPY_SAMPLE,
     WARN_REAL_ROW_EXCESS,
 )
+from local_cloaking.tables.cells import CellSummary, summarise_cells
 from local_cloaking.tables.columns import EncodedColumn
 
 Floats = NDArray[np.float64]
@@ -95,6 +97,32 @@ class TableFindings:
     warnings: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class RowFigures:
+    """What the rows of both tables say, counted.
+
+    Attributes
+    ----------
+    copies
+        Avatars equal to their own original in all columns where that has a value.
+    real_rows
+        Avatars equal to any original.
+    duplicates
+        Originals equal to another original.
+    distinct_originals, distinct_avatars
+        Different rows.
+    carried_over
+        As in `TableFindings`.
+    """
+
+    copies: int
+    real_rows: int
+    duplicates: int
+    distinct_originals: int
+    distinct_avatars: int
+    carried_over: CarriedOver | None
+
+
 def examine(originals: Sequence[EncodedColumn], avatars: Sequence[EncodedColumn], own: Integers) -> TableFindings:
     """Look at the cells of both tables.
 
@@ -105,17 +133,43 @@ def examine(originals: Sequence[EncodedColumn], avatars: Sequence[EncodedColumn]
     own
         The row of each original's avatar, shape (n,).
     """
+    original_summaries = [summarise_cells(cells, quartiles=True) for cells in originals]
+    avatar_summaries = [summarise_cells(cells) for cells in avatars]
+    original_rows = row_hashes(originals, original_summaries)
+    avatar_rows = row_hashes(avatars, original_summaries)
+    own_avatars = [take(cells, own) for cells in avatars]
+    agreements = agree(originals, own_avatars, original_summaries)
+    figures = RowFigures(
+        copies=int(np.count_nonzero(are_copies(originals, own_avatars, agreements))),
+        real_rows=int(np.count_nonzero(np.isin(avatar_rows, original_rows))),
+        duplicates=int(pd.Series(original_rows).duplicated(keep=False).sum()),
+        distinct_originals=len(np.unique(original_rows)),
+        distinct_avatars=len(np.unique(avatar_rows)),
+        carried_over=_carried_over(originals, avatars, own, agreements, original_summaries),
+    )
+    return judge_tables(original_summaries, avatar_summaries, figures)
+
+
+def judge_tables(
+    originals: Sequence[CellSummary], avatars: Sequence[CellSummary], rows: RowFigures
+) -> TableFindings:
+    """Say what columns and rows mean for the measure.
+
+    Parameters
+    ----------
+    originals, avatars
+        The columns of both tables, added up, in the same order.
+    rows
+        What was counted row by row.
+    """
     columns = tuple(_report(one, other) for one, other in zip(originals, avatars, strict=True))
-    original_rows, avatar_rows = _row_hashes(originals, originals), _row_hashes(avatars, originals)
-    agreements = [_agreement(one, other, own) for one, other in zip(originals, avatars, strict=True)]
-    copies = float(_copies(originals, avatars, own, agreements).mean())
-    real = float(np.isin(avatar_rows, original_rows).mean())
-    duplicates = float(pd.Series(original_rows).duplicated(keep=False).mean())
+    copies, real = rows.copies / originals[0].rows, rows.real_rows / avatars[0].rows
+    duplicates = rows.duplicates / originals[0].rows
     reasons = [_missing_reason(column) for column in columns]
     reasons += [_weightless_reason(one, other) for one, other in zip(originals, avatars, strict=True)]
     if copies > MAX_COPY_SHARE:
         reasons.append(f"{copies:.1%} of the avatars are copies of their own original")
-    warnings = _collapse_warnings(originals, avatars, original_rows, avatar_rows)
+    warnings = _collapse_warnings(originals, avatars, rows)
     if real > duplicates + WARN_REAL_ROW_EXCESS:
         warnings.append(
             f"{real:.1%} of the avatars equal a row of the originals in all columns: they are real people's rows"
@@ -125,7 +179,7 @@ def examine(originals: Sequence[EncodedColumn], avatars: Sequence[EncodedColumn]
         copy_share=copies,
         real_row_share=real,
         duplicate_share=duplicates,
-        carried_over=_carried_over(originals, avatars, own, agreements),
+        carried_over=rows.carried_over,
         reasons=tuple(reason for reason in reasons if reason is not None),
         warnings=tuple(warnings),
     )
@@ -150,15 +204,62 @@ def near_copies_reason(originals: Floats, avatars: Floats) -> str | None:
     """
     from scipy.spatial import cKDTree
 
+    sample = originals[near_copy_sample(len(originals))]
+    to_avatar = cKDTree(avatars).query(sample)[0]
+    return judge_near_copies(to_avatar, nearest_other(originals, sample))
+
+
+def near_copy_sample(n: int) -> Integers:
+    """Return the rows of the originals that are looked at for copies with noise.
+
+    Always the same for as many originals: a record can be made again.
+
+    Examples
+    --------
+    >>> len(near_copy_sample(10)), len(near_copy_sample(10**12))
+    (10, 1000)
+    """
+    # Without a permutation of all rows, which may be more than fit in memory.
+    return np.random.default_rng(0).choice(n, min(n, NEAR_COPY_SAMPLE), replace=False).astype(np.int64)
+
+
+def nearest_other(originals: Floats, sample: Floats) -> Floats:
+    """Return how far the nearest original in another place is, infinite where there is none.
+
+    Parameters
+    ----------
+    originals
+        Coordinates, shape (n, p).
+    sample
+        Coordinates of the originals asked for, shape (s, p), or of originals elsewhere.
+
+    Examples
+    --------
+    >>> nearest_other(np.array([[0.0], [0.0], [3.0]]), np.array([[0.0]]))
+    array([3.])
+    """
+    from scipy.spatial import cKDTree
+
     places = np.unique(originals, axis=0)
-    if len(places) < 2:
+    distances, rows = cKDTree(places).query(sample, k=min(2, len(places)))
+    distances, rows = distances.reshape(len(sample), -1), rows.reshape(len(sample), -1)
+    other = (places[rows] != sample[:, None, :]).any(axis=2)
+    nearest: Floats = np.where(other, distances, np.inf).min(axis=1)
+    return nearest
+
+
+def judge_near_copies(to_avatar: Floats, to_other: Floats) -> str | None:
+    """Say what the distances of the sampled originals mean; see `near_copies_reason`.
+
+    Parameters
+    ----------
+    to_avatar, to_other
+        How far the nearest avatar is, and the nearest original in another place, shape (s,).
+    """
+    if not np.isfinite(to_other).all():
         return None
-    # Always the same sample for the same table: a record can be made again.
-    rows = np.random.default_rng(0).permutation(len(originals))[:NEAR_COPY_SAMPLE]
-    to_avatar = cKDTree(avatars).query(originals[rows])[0]
-    to_other = cKDTree(places).query(originals[rows], k=2)[0][:, 1]
     apart = to_avatar > 1e-9 * to_other
-    if 2 * np.count_nonzero(apart) < len(rows):
+    if 2 * np.count_nonzero(apart) < len(to_avatar):
         return None
     ratio = float(np.median(to_avatar[apart] / to_other[apart]))
     if ratio >= NEAR_COPY_RATIO:
@@ -169,10 +270,10 @@ def near_copies_reason(originals: Floats, avatars: Floats) -> str | None:
     )
 
 
-def _report(original: EncodedColumn, avatar: EncodedColumn) -> ColumnReport:
+def _report(original: CellSummary, avatar: CellSummary) -> ColumnReport:
     column = original.column
     filled_with = None
-    if original.filled.any() or avatar.filled.any():
+    if original.filled or avatar.filled:
         filled_with = "the originals' median" if column.role == "number" else "the originals' commonest category"
     elif column.missing_level:
         filled_with = "a category of its own"
@@ -181,8 +282,8 @@ def _report(original: EncodedColumn, avatar: EncodedColumn) -> ColumnReport:
         role=column.role,
         kind=column.kind,
         levels=column.width if column.role == "category" else 0,
-        missing_originals=float(original.missing.mean()),
-        missing_avatars=float(avatar.missing.mean()),
+        missing_originals=original.missing_share,
+        missing_avatars=avatar.missing_share,
         filled_with=filled_with,
     )
 
@@ -197,9 +298,10 @@ def _missing_reason(column: ColumnReport) -> str | None:
     )
 
 
-def _weightless_reason(original: EncodedColumn, avatar: EncodedColumn) -> str | None:
-    values = original.values
-    if original.column.role == "category" or values.min() < values.max() or (avatar.values == values[0]).all():
+def _weightless_reason(original: CellSummary, avatar: CellSummary) -> str | None:
+    if original.column.role == "category" or original.lowest < original.highest:
+        return None
+    if avatar.lowest == avatar.highest == original.lowest:
         return None
     return (
         f"column {original.column.name!r} is the same for all originals but not for all avatars: it has no weight "
@@ -207,24 +309,41 @@ def _weightless_reason(original: EncodedColumn, avatar: EncodedColumn) -> str | 
     )
 
 
-def _agreement(original: EncodedColumn, avatar: EncodedColumn, own: Integers) -> NDArray[np.bool_]:
-    """Tell whose avatar has the original's own value, shape (n,); numbers that differ by noise are the same."""
-    difference = np.abs(original.values - avatar.values[own])
-    same: NDArray[np.bool_] = difference <= (0 if original.column.role == "category" else _tolerance(original))
-    return same
+def take(cells: EncodedColumn, rows: Any) -> EncodedColumn:
+    """Return the cells of some rows, in their order."""
+    return EncodedColumn(cells.column, cells.values[rows], cells.missing[rows])
 
 
-def _copies(
+def agree(
+    originals: Sequence[EncodedColumn], own_avatars: Sequence[EncodedColumn], summaries: Sequence[CellSummary]
+) -> list[NDArray[np.bool_]]:
+    """Tell, column by column, whose avatar has the original's value; numbers that differ by noise are the same.
+
+    Parameters
+    ----------
+    originals, own_avatars
+        The originals, and row by row their avatars.
+    summaries
+        The originals' columns, of the whole table.
+    """
+    agreements = []
+    for one, other, summary in zip(originals, own_avatars, summaries, strict=True):
+        near = 0.0 if summary.column.role == "category" else _tolerance(summary)
+        agreements.append(np.abs(one.values - other.values) <= near)
+    return agreements
+
+
+def are_copies(
     originals: Sequence[EncodedColumn],
-    avatars: Sequence[EncodedColumn],
-    own: Integers,
+    own_avatars: Sequence[EncodedColumn],
     agreements: Sequence[NDArray[np.bool_]],
 ) -> NDArray[np.bool_]:
     """Tell whose avatar agrees in all cells that both have, where these are at least half of the original's."""
-    same = np.ones(len(own), dtype=bool)
-    known, common = np.zeros(len(own)), np.zeros(len(own))
-    for one, other, agreement in zip(originals, avatars, agreements, strict=True):
-        missing = one.missing | other.missing[own]
+    n = len(agreements[0])
+    same = np.ones(n, dtype=bool)
+    known, common = np.zeros(n), np.zeros(n)
+    for one, other, agreement in zip(originals, own_avatars, agreements, strict=True):
+        missing = one.missing | other.missing
         # What one of the two lacks tells them not apart, whatever it was filled with.
         same &= missing | agreement
         known += ~one.missing
@@ -232,53 +351,63 @@ def _copies(
     return same & (common > 0) & (2 * common >= known)
 
 
+def carried_columns(agreeing: Sequence[int], n: int) -> list[int]:
+    """Return the places of the columns that are carried over, by how many of the n avatars agree in each."""
+    return [place for place, count in enumerate(agreeing) if count / n > CARRIED_OVER_SHARE]
+
+
 def _carried_over(
     originals: Sequence[EncodedColumn],
     avatars: Sequence[EncodedColumn],
     own: Integers,
     agreements: Sequence[NDArray[np.bool_]],
+    summaries: Sequence[CellSummary],
 ) -> CarriedOver | None:
-    triples = zip(originals, avatars, agreements, strict=True)
-    carried = [(one, other) for one, other, agreement in triples if agreement.mean() > CARRIED_OVER_SHARE]
+    carried = carried_columns([int(np.count_nonzero(agreement)) for agreement in agreements], len(own))
     if not carried:
         return None
-    ones, others = [one for one, _ in carried], [other for _, other in carried]
-    original_hashes, avatar_hashes = _row_hashes(ones, ones), _row_hashes(others, ones)
+    kept = [summaries[place] for place in carried]
+    original_hashes = row_hashes([originals[place] for place in carried], kept)
+    avatar_hashes = row_hashes([avatars[place] for place in carried], kept)
     hashes, counts = np.unique(avatar_hashes, return_counts=True)
     place = np.minimum(np.searchsorted(hashes, original_hashes), len(hashes) - 1)
     alike = np.where(hashes[place] == original_hashes, counts[place], 0)
     peers = np.where(avatar_hashes[own] == original_hashes, alike - 1, len(own) - 1)
-    return CarriedOver(tuple(one.column.name for one in ones), float(np.median(peers)))
+    return CarriedOver(tuple(summary.column.name for summary in kept), float(np.median(peers)))
 
 
-def _tolerance(original: EncodedColumn) -> float:
+def _tolerance(original: CellSummary) -> float:
     """Return how near two numbers of a column may lie and still be the same."""
-    values = original.values
-    if values.min() == values.max():
-        return COPY_TOLERANCE * float(np.abs(values[0]))
+    if original.lowest == original.highest:
+        return COPY_TOLERANCE * abs(original.lowest)
     # One outlier can make the deviation as large as it likes; the middle half of the values it leaves alone.
-    lower, upper = np.quantile(values, [0.25, 0.75])
-    spread = float(np.std(values))
-    return COPY_TOLERANCE * (min(spread, float(upper - lower)) if upper > lower else spread)
+    lower, upper = original.quartiles
+    return COPY_TOLERANCE * (min(original.deviation, upper - lower) if upper > lower else original.deviation)
 
 
-def _row_hashes(table: Sequence[EncodedColumn], originals: Sequence[EncodedColumn]) -> NDArray[np.uint64]:
+def row_hashes(table: Sequence[EncodedColumn], originals: Sequence[CellSummary]) -> NDArray[np.uint64]:
+    """Return a number for each row, the same for rows that are equal but for noise, nearly always.
+
+    Parameters
+    ----------
+    table
+        Rows of either table, or a part of them.
+    originals
+        The same columns of the originals, of the whole table.
+    """
     total = np.zeros(len(table[0].values), np.uint64)
     for cells, original in zip(table, originals, strict=True):
         values = cells.values
         if cells.column.role == "number":
             # Numbers that are the same but for noise fall on the same step, nearly all of them. Adding 0.0
             # makes -0.0 the same number, with the same hash.
-            values = np.round((values - original.values.mean()) / (_tolerance(original) or 1.0)) + 0.0
+            values = np.round((values - original.mean) / (_tolerance(original) or 1.0)) + 0.0
         total = total * np.uint64(0x9E3779B97F4A7C15) + pd.util.hash_array(values)
     return total
 
 
 def _collapse_warnings(
-    originals: Sequence[EncodedColumn],
-    avatars: Sequence[EncodedColumn],
-    original_rows: NDArray[np.uint64],
-    avatar_rows: NDArray[np.uint64],
+    originals: Sequence[CellSummary], avatars: Sequence[CellSummary], rows: RowFigures
 ) -> list[str]:
     collapsed = [
         one.column.name for one, other in zip(originals, avatars, strict=True) if _is_collapsed(one, other)
@@ -288,17 +417,16 @@ def _collapse_warnings(
         named = ", ".join(repr(name) for name in collapsed[:5])
         more = f" and {len(collapsed) - 5} more" if len(collapsed) > 5 else ""
         warnings.append(f"the avatars have lost nearly all spread in {named}{more}: protected, but of little use")
-    distinct = len(np.unique(avatar_rows)), len(np.unique(original_rows))
-    if distinct[0] < COLLAPSED_SHARE * distinct[1]:
+    if rows.distinct_avatars < COLLAPSED_SHARE * rows.distinct_originals:
         warnings.append(
-            f"the avatars have {distinct[0]} different rows where the originals have {distinct[1]}: "
-            "protected, but of little use"
+            f"the avatars have {rows.distinct_avatars} different rows where the originals have "
+            f"{rows.distinct_originals}: protected, but of little use"
         )
     return warnings
 
 
-def _is_collapsed(original: EncodedColumn, avatar: EncodedColumn) -> bool:
+def _is_collapsed(original: CellSummary, avatar: CellSummary) -> bool:
     if original.column.role == "number":
-        return float(np.std(avatar.values)) < COLLAPSED_SHARE * float(np.std(original.values))
-    shares = np.bincount(original.values) / len(original.values)
-    return len(np.unique(avatar.values)) == 1 and 1 - float(shares.max()) > COLLAPSED_MINORITY
+        return avatar.deviation < COLLAPSED_SHARE * original.deviation
+    largest = float(original.level_counts.max() / original.rows)
+    return np.count_nonzero(avatar.level_counts) == 1 and 1 - largest > COLLAPSED_MINORITY

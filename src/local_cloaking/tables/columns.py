@@ -7,8 +7,9 @@ written down and handed over.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +20,7 @@ from local_cloaking.errors import InputError
 from local_cloaking.limits import (
     IDENTIFIER_MIN_ROWS,
     IDENTIFIER_SHARE,
+    MAX_LEVELS,
     NEAR_IDENTIFIER_SHARE,
     NUMBERS_AS_TEXT_MAX_LEVELS,
     NUMBERS_AS_TEXT_SHARE,
@@ -32,10 +34,12 @@ from local_cloaking.tables.values import (
     from_seconds,
     is_whole,
     kind_of,
-    type_name,
 )
 
 Role = Literal["number", "category"]
+
+#: Place of a category that no original has.
+_UNSEEN = -2
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,67 @@ class EncodedColumn:
         return np.zeros_like(self.missing) if self.column.missing_level else self.missing
 
 
+@dataclass(frozen=True)
+class ColumnSummary:
+    """What a column of the originals holds, added up: all that its role is judged by.
+
+    Attributes
+    ----------
+    name, kind, dtype, whole
+        As in `Column`; the kind ``missing`` stands for a column without a value.
+    known, rows
+        Cells with a value, and all of them.
+    infinite, rounded
+        Numbers that are infinite, and whole ones too large to be told apart in float64.
+    lowest, highest, median
+        Of the numbers; NaN for categories.
+    all_differ
+        Whether no two whole numbers are the same.
+    words, counts
+        The different values of a category, sorted, and how often each stands; None where there are more than
+        `local_cloaking.limits.MAX_LEVELS`. Both are empty for numbers.
+    """
+
+    name: str
+    kind: Kind
+    dtype: str
+    whole: bool
+    known: int
+    rows: int
+    infinite: int = 0
+    rounded: int = 0
+    lowest: float = math.nan
+    highest: float = math.nan
+    median: float = math.nan
+    all_differ: bool = False
+    words: tuple[Any, ...] | None = ()
+    counts: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """In how far the cells of a column are not those that were learnt from the originals.
+
+    Attributes
+    ----------
+    kind, dtype
+        Of the cells.
+    known
+        Cells with a value.
+    infinite, rounded
+        As in `ColumnSummary`.
+    unseen
+        Cells with a category that no original has.
+    """
+
+    kind: Kind
+    dtype: str
+    known: int
+    infinite: int = 0
+    rounded: int = 0
+    unseen: int = 0
+
+
 def names_of(frame: pd.DataFrame, table: str) -> list[str]:
     """Return the column names as text.
 
@@ -149,20 +214,130 @@ def learn_columns(
     [('age', 'number'), ('arm', 'category')]
     """
     names = names_of(originals, "originals")
-    absent = sorted({str(name) for name in categorical} - set(names))
+    declared = checked_declaration(categorical, names)
+    learnt = []
+    # One after the other: the first column that is refused is the one that is named.
+    for position, name in enumerate(names):
+        summary = summarise(originals.iloc[:, position], name, declared=name in declared)
+        learnt.append(learn_column(summary, declared=name in declared))
+    return tuple(column for column, _ in learnt), [warning for _, warnings in learnt for warning in warnings]
+
+
+def checked_declaration(categorical: Collection[str], names: Sequence[str]) -> set[str]:
+    """Return the names of the declared categories.
+
+    Raises
+    ------
+    InputError
+        If one of them is no column, or there is no column at all.
+
+    Examples
+    --------
+    >>> checked_declaration(["arm"], ["age", "arm"])
+    {'arm'}
+    """
+    declared = {str(name) for name in categorical}
+    absent = sorted(declared - set(names))
     if absent:
         raise InputError(
             "declared as categorical, but not among the columns", column=absent[0], remedy="correct the name"
         )
     if not names:
         raise InputError("the originals have no column to measure", remedy="give at least one besides the key")
-    declared = {str(name) for name in categorical}
-    columns, warnings = [], []
-    for position, name in enumerate(names):
-        column, warning = _learn(originals.iloc[:, position], name, name in declared)
-        columns.append(column)
-        warnings += warning
-    return tuple(columns), warnings
+    return declared
+
+
+def summarise(series: pd.Series[Any], name: str, *, declared: bool) -> ColumnSummary:
+    """Add up what a column of the originals holds.
+
+    Parameters
+    ----------
+    series
+        The column.
+    name
+        Its name, for messages.
+    declared
+        Whether it is to be treated as categories whatever its type.
+
+    Raises
+    ------
+    InputError
+        If the column mixes kinds.
+
+    Examples
+    --------
+    >>> summarise(pd.Series(["b", "a", "b"]), "arm", declared=False).counts
+    (1, 2)
+    """
+    kind = kind_of(series, name)
+    summary = ColumnSummary(
+        name, kind, _dtype_name(series), is_whole(series), int(series.notna().sum()), len(series)
+    )
+    if kind == "missing" or not summary.known:
+        return replace(summary, kind="missing")
+    if is_category(summary, declared=declared):
+        return _with_words(summary, series)
+    values = as_numbers(series, kind)
+    known = values[~np.isnan(values)]
+    whole = kind == "number" and summary.whole
+    return replace(
+        summary,
+        infinite=int(np.count_nonzero(np.isinf(known))),
+        rounded=_rounded(known) if whole else 0,
+        lowest=float(known.min()),
+        highest=float(known.max()),
+        median=float(np.median(known)),
+        all_differ=whole and len(known) >= IDENTIFIER_MIN_ROWS and len(np.unique(known)) == len(known),
+    )
+
+
+def is_category(summary: ColumnSummary, *, declared: bool) -> bool:
+    """Tell whether a column is made of categories, not of numbers."""
+    return declared or summary.kind in ("text", "boolean") or summary.dtype == "category"
+
+
+def learn_column(summary: ColumnSummary, *, declared: bool) -> tuple[Column, list[str]]:
+    """Give a column its role, its categories and its fill, by what it holds.
+
+    Returns
+    -------
+    column, warnings
+        The column, and what a user should know about it.
+
+    Raises
+    ------
+    InputError
+        If no role means something; see ``docs/safeguards.md``.
+
+    Examples
+    --------
+    >>> summary = summarise(pd.Series([30, 40, 44]), "age", declared=False)
+    >>> learn_column(summary, declared=False)[0].fill
+    40.0
+    """
+    if not summary.known:
+        raise InputError(
+            "the originals have no value in it",
+            column=summary.name,
+            rows=summary.rows,
+            remedy="leave it out of both tables",
+        )
+    if is_category(summary, declared=declared):
+        return _learn_category(summary, declared=declared)
+    _refuse_infinite(summary.infinite, summary.name, "originals")
+    _refuse_rounded(summary.rounded, summary.name, "originals")
+    whole = summary.kind == "number" and summary.whole
+    column = Column(
+        summary.name,
+        "number",
+        summary.kind,
+        summary.dtype,
+        whole,
+        (),
+        missing_level=False,
+        fill=summary.median,
+    )
+    return column, _warn_of_row_numbers(summary) if whole else []
 
 
 def encode(
@@ -186,11 +361,27 @@ def encode(
     InputError
         If a column is absent or too many, of another type, infinite, or has an unknown category.
     """
-    names = names_of(frame, table)
-    wanted = [column.name for column in columns]
-    _refuse_other_columns(names, wanted, table)
+    place = places_of(names_of(frame, table), columns, table)
+    return [_encode(frame.iloc[:, p], c, table, fill_rows=fill_rows) for p, c in zip(place, columns, strict=True)]
+
+
+def places_of(names: list[str], columns: Sequence[Column], table: str) -> list[int]:
+    """Return where each of the columns stands in a table with these names.
+
+    Raises
+    ------
+    InputError
+        If a column is absent, or one too many.
+
+    Examples
+    --------
+    >>> columns, _ = learn_columns(pd.DataFrame({"age": [30, 40], "arm": ["a", "b"]}))
+    >>> places_of(["arm", "age"], columns, "avatars")
+    [1, 0]
+    """
+    _refuse_other_columns(names, [column.name for column in columns], table)
     place = {name: position for position, name in enumerate(names)}
-    return [_encode(frame.iloc[:, place[c.name]], c, table, fill_rows=fill_rows) for c in columns]
+    return [place[column.name] for column in columns]
 
 
 def decode(column: Column, values: NDArray[Any]) -> pd.Series[Any]:
@@ -218,39 +409,41 @@ def decode(column: Column, values: NDArray[Any]) -> pd.Series[Any]:
     return _as_dtype(pd.Series(values), column)
 
 
-def _learn(series: pd.Series[Any], name: str, declared: bool) -> tuple[Column, list[str]]:
-    kind = kind_of(series, name)
-    if kind == "missing" or bool(series.isna().all()):
-        raise InputError(
-            "the originals have no value in it",
-            column=name,
-            rows=len(series),
-            remedy="leave it out of both tables",
-        )
-    category = declared or kind in ("text", "boolean") or isinstance(series.dtype, pd.CategoricalDtype)
-    if not category:
-        values = _checked_numbers(series, kind, name, "originals")
-        whole = kind == "number" and is_whole(series)
-        fill = float(np.nanmedian(values))
-        column = Column(name, "number", kind, str(series.dtype), whole, (), missing_level=False, fill=fill)
-        return column, _warn_of_row_numbers(values, name) if whole else []
-    if kind == "number":
-        _refuse_infinite(as_numbers(series, kind), name, "originals")
-    codes, words = as_words(series, kind)
+def _with_words(summary: ColumnSummary, series: pd.Series[Any]) -> ColumnSummary:
+    infinite = 0
+    if summary.kind == "number":
+        infinite = int(np.count_nonzero(np.isinf(as_numbers(series, summary.kind))))
+    codes, words = as_words(series, summary.kind)
+    if len(words) > MAX_LEVELS:
+        return replace(summary, infinite=infinite, words=None)
     counts = np.bincount(codes[codes >= 0], minlength=len(words))
+    return replace(summary, infinite=infinite, words=tuple(words), counts=tuple(counts.tolist()))
+
+
+def _learn_category(summary: ColumnSummary, *, declared: bool) -> tuple[Column, list[str]]:
+    name, words = summary.name, summary.words
+    _refuse_infinite(summary.infinite, name, "originals")
+    if words is None:
+        raise InputError(
+            f"more than {MAX_LEVELS} different values in {summary.known} rows: it names individuals, or is no "
+            "category",
+            column=name,
+            rows=summary.known,
+            remedy="pair the tables by it (`key`), or leave it out of both",
+        )
     # Before the next question: who makes an identifier a number measures it all the same.
-    warnings = _judge_identifier(len(words), int(counts.sum()), name)
-    if kind == "text" and not declared:
-        _refuse_numbers_as_text(words, counts, name)
-    gaps = bool((codes < 0).any())
+    warnings = _judge_identifier(len(words), summary.known, name)
+    counts = np.array(summary.counts, dtype=np.int64)
+    if summary.kind == "text" and not declared:
+        _refuse_numbers_as_text(list(words), counts, name)
     column = Column(
         name,
         "category",
-        kind,
-        _dtype_name(series),
-        whole=is_whole(series),
-        levels=tuple(words),
-        missing_level=gaps,
+        summary.kind,
+        summary.dtype,
+        whole=summary.whole,
+        levels=words,
+        missing_level=summary.known < summary.rows,
         fill=float(np.argmax(counts)),
     )
     return column, warnings
@@ -261,40 +454,84 @@ def _dtype_name(series: pd.Series[Any]) -> str:
 
 
 def _encode(series: pd.Series[Any], column: Column, table: str, *, fill_rows: bool) -> EncodedColumn:
+    cells, misfit = encode_column(series, column, fill_rows=fill_rows)
+    refuse_misfit(column, misfit, table)
+    assert cells is not None  # noqa: S101 (cells of the right kind can be read)
+    return cells
+
+
+def encode_column(
+    series: pd.Series[Any], column: Column, *, fill_rows: bool = True
+) -> tuple[EncodedColumn | None, Misfit]:
+    """Read the cells of one column, and count those that do not fit; `refuse_misfit` judges them.
+
+    Returns
+    -------
+    cells, misfit
+        The cells, None where they are of another kind; and in how far they do not fit.
+
+    Examples
+    --------
+    >>> column = learn_columns(pd.DataFrame({"arm": ["a", "b"]}))[0][0]
+    >>> encode_column(pd.Series(["a", "c"]), column)[1].unseen
+    1
+    """
     kind = kind_of(series, column.name)
+    misfit = Misfit(kind, _dtype_name(series), int(series.notna().sum()))
     if kind not in ("missing", column.kind):
-        raise InputError(
-            f"{column.kind} ({column.dtype}) in the originals, {type_name(series, kind)} in the {table}",
-            column=column.name,
-            rows=int(series.notna().sum()),
-            remedy="give it the same type in both tables",
-        )
+        return None, misfit
     if column.role == "number":
-        values = _checked_numbers(series, kind, column.name, table)
+        values = np.full(len(series), np.nan) if kind == "missing" else as_numbers(series, kind)
         missing = np.isnan(values)
-        return EncodedColumn(column, np.where(missing, column.fill, values) if fill_rows else values, missing)
-    codes = _codes_among(column, *as_words(series, kind), table=table)
+        whole = kind == "number" and is_whole(series)
+        misfit = replace(
+            misfit,
+            infinite=int(np.count_nonzero(np.isinf(values))),
+            rounded=_rounded(values) if whole else 0,
+        )
+        return EncodedColumn(
+            column, np.where(missing, column.fill, values) if fill_rows else values, missing
+        ), misfit
+    codes = _codes_among(column, *as_words(series, kind))
+    misfit = replace(misfit, unseen=int(np.count_nonzero(codes == _UNSEEN)))
     missing = codes < 0
     if column.missing_level:
         codes = np.where(missing, len(column.levels), codes)
     elif fill_rows:
         codes = np.where(missing, int(column.fill), codes)
-    return EncodedColumn(column, codes, missing)
+    return EncodedColumn(column, codes, missing), misfit
 
 
-def _codes_among(column: Column, codes: NDArray[np.int64], words: list[Any], *, table: str) -> NDArray[np.int64]:
-    place = {level: position for position, level in enumerate(column.levels)}
-    of_word = np.array([place.get(word, -2) for word in words] + [-1], dtype=np.int64)
-    found = of_word[codes]
-    unseen = int(np.count_nonzero(found == -2))
-    if unseen:
+def refuse_misfit(column: Column, misfit: Misfit, table: str) -> None:
+    """Refuse cells that are not those that were learnt from the originals.
+
+    Raises
+    ------
+    InputError
+        If they are of another kind, infinite, too large, or of an unknown category.
+    """
+    if misfit.kind not in ("missing", column.kind):
         raise InputError(
-            f"{unseen} {table} have a category that no original has",
+            f"{column.kind} ({column.dtype}) in the originals, {misfit.kind} ({misfit.dtype}) in the {table}",
             column=column.name,
-            rows=unseen,
+            rows=misfit.known,
+            remedy="give it the same type in both tables",
+        )
+    _refuse_infinite(misfit.infinite, column.name, table)
+    _refuse_rounded(misfit.rounded, column.name, table)
+    if misfit.unseen:
+        raise InputError(
+            f"{misfit.unseen} {table} have a category that no original has",
+            column=column.name,
+            rows=misfit.unseen,
             remedy="correct it, or map it to a category of the originals",
         )
-    return found
+
+
+def _codes_among(column: Column, codes: NDArray[np.int64], words: list[Any]) -> NDArray[np.int64]:
+    place = {level: position for position, level in enumerate(column.levels)}
+    of_word = np.array([place.get(word, _UNSEEN) for word in words] + [-1], dtype=np.int64)
+    return of_word[codes]
 
 
 def _refuse_other_columns(names: list[str], wanted: list[str], table: str) -> None:
@@ -318,16 +555,11 @@ def _columns(names: list[str], who: str) -> str:
     return f"a column that {who}" if len(names) == 1 else f"the first of {len(names)} columns that {who}"
 
 
-def _checked_numbers(series: pd.Series[Any], kind: Kind, name: str, table: str) -> NDArray[np.float64]:
-    if kind == "missing":
-        return np.full(len(series), np.nan)
-    values = as_numbers(series, kind)
-    _refuse_infinite(values, name, table)
-    rounded = (
-        int(np.count_nonzero(np.abs(values) >= LARGEST_EXACT_FLOAT))
-        if kind == "number" and is_whole(series)
-        else 0
-    )
+def _rounded(values: NDArray[np.float64]) -> int:
+    return int(np.count_nonzero(np.abs(values) >= LARGEST_EXACT_FLOAT))
+
+
+def _refuse_rounded(rounded: int, name: str, table: str) -> None:
     if rounded:
         raise InputError(
             f"{rounded} whole numbers in the {table} are too large to be told apart when measured",
@@ -335,11 +567,9 @@ def _checked_numbers(series: pd.Series[Any], kind: Kind, name: str, table: str) 
             rows=rounded,
             remedy="pair the tables by it (`key`) or leave it out, or give it another unit",
         )
-    return values
 
 
-def _refuse_infinite(values: NDArray[np.float64], name: str, table: str) -> None:
-    infinite = int(np.count_nonzero(np.isinf(values)))
+def _refuse_infinite(infinite: int, name: str, table: str) -> None:
     if infinite:
         raise InputError(
             f"{infinite} values in the {table} are infinite",
@@ -384,13 +614,13 @@ def _judge_identifier(different: int, values: int, name: str) -> list[str]:
     return []
 
 
-def _warn_of_row_numbers(values: NDArray[np.float64], name: str) -> list[str]:
-    known = values[~np.isnan(values)]
-    if len(known) < IDENTIFIER_MIN_ROWS or len(np.unique(known)) < len(known):
+def _warn_of_row_numbers(summary: ColumnSummary) -> list[str]:
+    name, known = summary.name, summary.known
+    if known < IDENTIFIER_MIN_ROWS or not summary.all_differ:
         return []
-    if known.max() - known.min() == len(known) - 1:
+    if summary.highest - summary.lowest == known - 1:
         return [f"column {name!r} numbers the rows: pair the tables by it (`key`), or leave it out of both"]
-    if len(known) >= WHOLE_IDENTIFIER_MIN_ROWS:
+    if known >= WHOLE_IDENTIFIER_MIN_ROWS:
         return [f"column {name!r}: every whole number in it is different; is it an identifier?"]
     return []
 

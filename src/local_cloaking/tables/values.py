@@ -215,17 +215,6 @@ def as_key(series: pd.Series[Any], column: str) -> pd.Series[Any]:
     return pd.Series(labels[codes], dtype=object)
 
 
-def type_name(series: pd.Series[Any], kind: Kind) -> str:
-    """Name the type of a column for a message.
-
-    Examples
-    --------
-    >>> type_name(pd.Series([1, 2]), "number")
-    'number (int64)'
-    """
-    return f"{kind} ({series.dtype})"
-
-
 def is_whole(series: pd.Series[Any]) -> bool:
     """Tell whether a numeric column is of an integer type, or of whole Python numbers."""
     if isinstance(series.dtype, pd.CategoricalDtype):
