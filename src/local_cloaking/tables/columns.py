@@ -287,7 +287,7 @@ def summarise(series: pd.Series[Any], name: str, *, declared: bool) -> ColumnSum
         lowest=float(known.min()),
         highest=float(known.max()),
         median=float(np.median(known)),
-        all_differ=whole and len(known) >= IDENTIFIER_MIN_ROWS and len(np.unique(known)) == len(known),
+        all_differ=whole and len(np.unique(known)) == len(known),
     )
 
 

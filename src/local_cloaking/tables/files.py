@@ -15,7 +15,7 @@ from typing import IO, Any, Protocol
 import pandas as pd
 
 from local_cloaking.errors import InputError
-from local_cloaking.tables import csv, parquet
+from local_cloaking.tables import csv, parquet, partitions
 
 LARGEST_UNPACKED = 8 << 30
 LARGEST_RATIO = 200
@@ -194,15 +194,17 @@ def read_pair(
 
 
 def sha256_of(source: Source) -> str:
-    r"""Hash a file piece by piece, as it is stored.
+    r"""Hash a file piece by piece, as it is stored; of a folder of Parquet files, all of them together.
 
     Parameters
     ----------
     source
-        As in `read_table`.
+        As in `read_table`, or a folder; see `local_cloaking.tables.partitions`.
 
     Raises
     ------
+    InputError
+        Where a folder holds something else than partitions.
     OSError
         Where the file cannot be reached.
 
@@ -215,8 +217,10 @@ def sha256_of(source: Source) -> str:
     ...     sha256_of(path)[:8]
     '309b0e45'
     """
-    digest = hashlib.sha256()
-    with _path(source).open("rb") as file:
+    path, digest = _path(source), hashlib.sha256()
+    if partitions.is_folder(path):
+        return partitions.sha256_of_folder(path)
+    with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
             digest.update(chunk)
     return digest.hexdigest()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
+from dataclasses import dataclass
 
 import pandas as pd
 import pyarrow as pa
@@ -22,7 +23,9 @@ LARGEST_CELLS = 1_000_000_000
 _DECLARE = "write it as a number, a date or text, or leave it out"
 
 
-def read_parquet(data: bytes, *, text_columns: Collection[str] | None = ()) -> pd.DataFrame:
+def read_parquet(
+    data: bytes, *, text_columns: Collection[str] | None = (), gaps: Collection[str] | None = None
+) -> pd.DataFrame:
     """Read the bytes of a Parquet file.
 
     Integers come out as int64, or float64 with NaN where cells are missing; decimals as float64; dates as
@@ -36,6 +39,9 @@ def read_parquet(data: bytes, *, text_columns: Collection[str] | None = ()) -> p
         The key. Its type stays that of the file; a stored pandas index that bears its name becomes that
         column. Any other stored index is refused, since it would either get lost or be measured as a column
         that nobody asked for (a plain row number is no stored index).
+    gaps
+        For one of the files of a table: the columns in which a cell is missing in any of them, so that all of
+        them come out in the same types.
 
     Raises
     ------
@@ -53,13 +59,65 @@ def read_parquet(data: bytes, *, text_columns: Collection[str] | None = ()) -> p
     0  41.0   a
     1   NaN   b
     """
-    table = _read(data)
+    table = _read(data, of_many=gaps is not None)
     _refuse_index(table, frozenset(text_columns or ()))
-    return pd.DataFrame({name: _series(table[name], name) for name in table.column_names})
+    return pd.DataFrame(
+        {name: _series(table[name], name, gap=name in (gaps or ())) for name in table.column_names}
+    )
 
 
-def _read(data: bytes) -> pa.Table:
-    table = _checked(data)
+@dataclass(frozen=True)
+class Footprint:
+    """What one file of a table holds, but for its cells.
+
+    Attributes
+    ----------
+    rows
+        Rows of the file; may be 0.
+    types
+        For each column, its type; widths of integers and ways to store text are left out where they come out
+        as one type.
+    gaps
+        Columns in which a cell is missing.
+    """
+
+    rows: int
+    types: dict[str, str]
+    gaps: frozenset[str]
+
+
+def footprint(data: bytes, *, text_columns: Collection[str] | None = ()) -> Footprint:
+    """Look at one file of a table that is written in many.
+
+    Parameters and errors are those of `read_parquet`, but that a file may be without rows.
+
+    Examples
+    --------
+    >>> import io
+    >>> buffer = io.BytesIO()
+    >>> pd.DataFrame({"age": [41, None], "arm": ["a", "b"]}).to_parquet(buffer)
+    >>> footprint(buffer.getvalue()).types
+    {'age': 'double', 'arm': 'text'}
+    """
+    table = _read(data, of_many=True)
+    _refuse_index(table, frozenset(text_columns or ()))
+    return Footprint(
+        rows=table.num_rows,
+        types={field.name: _plain_type(field.type) for field in table.schema},
+        gaps=frozenset(name for name in table.column_names if table[name].null_count),
+    )
+
+
+def _plain_type(kind: pa.DataType) -> str:
+    if pa.types.is_dictionary(kind):
+        return f"categories of {_plain_type(kind.value_type)}"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return "text"
+    return "integer" if pa.types.is_integer(kind) else str(kind)
+
+
+def _read(data: bytes, *, of_many: bool) -> pa.Table:
+    table = _checked(data, of_many=of_many)
     if table is None:
         raise InputError(
             "the Parquet file is damaged or incomplete",
@@ -68,14 +126,14 @@ def _read(data: bytes) -> pa.Table:
     return table
 
 
-def _checked(data: bytes) -> pa.Table | None:
+def _checked(data: bytes, *, of_many: bool) -> pa.Table | None:
     """Read what the footer describes, once it is plausible; None where the file is damaged."""
     try:
         file = pq.ParquetFile(
             pa.BufferReader(data),
             page_checksum_verification=True,
         )
-        _refuse_shape(file)
+        _refuse_shape(file, fewest=0 if of_many else 1)
         table = file.read(use_pandas_metadata=False)
         table.validate(full=True)
     except (pa.ArrowException, OSError, ValueError):
@@ -84,7 +142,7 @@ def _checked(data: bytes) -> pa.Table | None:
     return table
 
 
-def _refuse_shape(file: pq.ParquetFile) -> None:
+def _refuse_shape(file: pq.ParquetFile, *, fewest: int) -> None:
     rows, schema = file.metadata.num_rows, file.schema_arrow
     repeated = [name for name, count in Counter(schema.names).items() if count > 1]
     if repeated:
@@ -94,7 +152,7 @@ def _refuse_shape(file: pq.ParquetFile) -> None:
             column=repeated[0],
             rows=rows,
         )
-    if rows <= 0 or not schema.names:
+    if rows < fewest or not schema.names:
         raise InputError("the file has no rows", remedy="hand over a table with at least one row", rows=0)
     if rows * len(schema.names) > LARGEST_CELLS:
         raise InputError(
@@ -153,10 +211,10 @@ def _refuse_index(table: pa.Table, text_columns: frozenset[str]) -> None:
             )
 
 
-def _series(column: pa.ChunkedArray, name: str) -> pd.Series:
-    kind = column.type
+def _series(column: pa.ChunkedArray, name: str, *, gap: bool) -> pd.Series:
+    kind, gap = column.type, gap or bool(column.null_count)
     if pa.types.is_integer(kind):
-        column = _whole_numbers(column, name)
+        column = _whole_numbers(column, name, gap=gap)
     elif pa.types.is_decimal(kind):
         column = _decimals(column, name)
     elif pa.types.is_floating(kind) or pa.types.is_null(kind):
@@ -165,7 +223,7 @@ def _series(column: pa.ChunkedArray, name: str) -> pd.Series:
         column = _dates(column, name)
     elif pa.types.is_string_view(kind):
         column = column.cast(pa.string())
-    nullable = {pa.bool_(): pd.BooleanDtype()} if column.null_count else {}
+    nullable = {pa.bool_(): pd.BooleanDtype()} if gap else {}
     try:
         series: pd.Series | None = column.to_pandas(types_mapper=nullable.get)
     except (pa.ArrowException, ValueError, TypeError):
@@ -175,10 +233,10 @@ def _series(column: pa.ChunkedArray, name: str) -> pd.Series:
     return series
 
 
-def _whole_numbers(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    exact = _cast(column, pa.float64() if column.null_count else pa.int64())
+def _whole_numbers(column: pa.ChunkedArray, name: str, *, gap: bool) -> pa.ChunkedArray:
+    exact = _cast(column, pa.float64() if gap else pa.int64())
     if exact is None:
-        limit = LARGEST_EXACT_FLOAT if column.null_count else 2**63 - 1
+        limit = LARGEST_EXACT_FLOAT if gap else 2**63 - 1
         raise _too_large(column, name, limit)
     return exact
 

@@ -1,0 +1,217 @@
+"""A table that lies in many Parquet files: which ones, in which order, and the hash of them all.
+
+The hash of a folder is the SHA-256 of the JSON list of ``[name, size, sha256]`` of its partitions, in their order:
+it changes with any byte of any of them, and when one comes, goes or is renamed. A single file keeps its own hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from local_cloaking.errors import InputError
+
+SUFFIX = ".parquet"
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Partition:
+    """One file of a data set, as it was when it was first read."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Where the partitions of a table lie.
+
+    Attributes
+    ----------
+    name
+        Name of the folder, or of the single file, without what lies above it.
+    paths
+        The partitions in the order of their names; numbers in names count as numbers.
+    folder
+        Whether it is a folder.
+    filesystem
+        An fsspec file system, or None for local files.
+    """
+
+    name: str
+    paths: tuple[str, ...] = field(repr=False)
+    folder: bool
+    filesystem: Any = field(repr=False, default=None)
+
+    def sha256(self, partitions: Iterable[Partition]) -> str:
+        """Return the hash of the whole, from those of its partitions in their order."""
+        listed = [[part.name, part.size, part.sha256] for part in partitions]
+        if not self.folder:
+            return str(listed[0][2])
+        text = json.dumps(listed, ensure_ascii=False, separators=(",", ":"))
+        return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def find_partitions(place: Any) -> DataSet:
+    """Find the partitions of a data set.
+
+    Parameters
+    ----------
+    place
+        A folder of ``*.parquet`` files or one such file: a path, a URI, or an object with ``fs`` and ``path`` such
+        as Airflow's ``ObjectStoragePath``. Names that begin with ``_`` or ``.`` are passed over.
+
+    Raises
+    ------
+    InputError
+        If a folder has no partition, or holds something else beside them, which nobody would measure.
+    OSError
+        If the place cannot be reached.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> for name in ("part-10.parquet", "part-9.parquet", "_SUCCESS"):
+    ...     (folder / name).touch()
+    >>> [Path(path).name for path in find_partitions(folder).paths]
+    ['part-9.parquet', 'part-10.parquet']
+    """
+    if hasattr(place, "fs") and hasattr(place, "path"):
+        return _find_stored(place.fs, str(place.path))
+    location = os.fspath(place)
+    if "://" in location and not location.startswith("file://"):
+        from fsspec.core import url_to_fs
+
+        return _find_stored(*url_to_fs(location))
+    return _find_local(Path(location.removeprefix("file://")))
+
+
+def is_folder(place: Any) -> bool:
+    """Tell whether a path, local or in object storage, is a folder."""
+    return hasattr(place, "is_dir") and bool(place.is_dir())
+
+
+def sha256_of_folder(place: Any) -> str:
+    """Return the hash of a folder of partitions, reading them piece by piece.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "part-0.parquet").write_bytes(b"PAR1")
+    >>> sha256_of_folder(folder)[:8]
+    '1744a952'
+    """
+    found = find_partitions(place)
+    return found.sha256(_hashed(found, path) for path in found.paths)
+
+
+def read_partition(filesystem: Any, path: str) -> tuple[bytes, Partition]:
+    """Read a partition once, whole, and hash the very bytes that were read."""
+    data: bytes = Path(path).read_bytes() if filesystem is None else filesystem.cat_file(path)
+    return data, Partition(_name(path), len(data), hashlib.sha256(data).hexdigest())
+
+
+def portable(filesystem: Any) -> Any:
+    """Return a file system that another process can open: with its credentials, and with nothing else of this one.
+
+    Raises
+    ------
+    InputError
+        If there is no such thing.
+    """
+    if filesystem is None:
+        return None
+    options = getattr(filesystem, "storage_options", {})
+    if options.get("session") is not None:
+        # Airflow's S3 holds a session, which drags along this process's environment.
+        filesystem = type(filesystem)(**_without_session(options))
+    try:
+        pickle.dumps(filesystem)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        raise InputError(
+            f"the file system {type(filesystem).__name__} cannot be handed to the workers",
+            remedy="give a folder that all workers share, or storage that is reached by keys",
+        ) from None
+    return filesystem
+
+
+def _without_session(options: dict[str, Any]) -> dict[str, Any]:
+    from fsspec.asyn import get_loop, sync
+
+    session = options["session"]
+
+    async def credentials() -> Any:
+        found = await session.get_credentials()
+        return None if found is None else await found.get_frozen_credentials()
+
+    plain = {name: value for name, value in options.items() if name != "session"}
+    region = session.get_config_variable("region")
+    if region:
+        plain["client_kwargs"] = {"region_name": region, **plain.get("client_kwargs", {})}
+    keys = sync(get_loop(), credentials)
+    if keys is not None:
+        plain |= {"key": keys.access_key, "secret": keys.secret_key, "token": keys.token}
+    return plain
+
+
+def _find_local(place: Path) -> DataSet:
+    if not place.is_dir():
+        with place.open("rb"):  # where it is not there, it says so
+            return DataSet(place.name, (str(place.absolute()),), folder=False)
+    entries = [(str(entry.absolute()), entry.is_dir()) for entry in place.iterdir()]
+    return DataSet(place.resolve().name, _ordered(entries, place.name), folder=True)
+
+
+def _find_stored(filesystem: Any, path: str) -> DataSet:
+    filesystem.invalidate_cache()
+    path = path.rstrip("/")
+    name = _name(path)
+    if filesystem.info(path)["type"] != "directory":
+        return DataSet(name, (path,), folder=False, filesystem=filesystem)
+    listed = [entry for entry in filesystem.ls(path, detail=True) if entry["name"].rstrip("/") != path]
+    entries = [(entry["name"].rstrip("/"), entry["type"] == "directory") for entry in listed]
+    return DataSet(name, _ordered(entries, name), folder=True, filesystem=filesystem)
+
+
+def _ordered(entries: list[tuple[str, bool]], name: str) -> tuple[str, ...]:
+    seen = [(path, is_folder) for path, is_folder in entries if not _name(path).startswith(("_", "."))]
+    other = [path for path, is_folder in seen if is_folder or not path.endswith(SUFFIX)]
+    if other:
+        raise InputError(
+            f"the folder holds {len(other)} files or folders that are no *{SUFFIX} files and would not be measured",
+            remedy="take them out, or begin their names with an underscore",
+            file=name,
+        )
+    if not seen:
+        raise InputError(f"the folder holds no *{SUFFIX} file", remedy="name the folder of a data set", file=name)
+    return tuple(sorted((path for path, _ in seen), key=lambda path: _by_number(_name(path))))
+
+
+def _by_number(name: str) -> tuple[list[tuple[int, str]], str]:
+    parts = re.split(r"([0-9]+)", name)
+    return [(int(part), "") if place % 2 else (0, part) for place, part in enumerate(parts)], name
+
+
+def _name(path: str) -> str:
+    return PurePosixPath(path.replace(os.sep, "/")).name
+
+
+def _hashed(found: DataSet, path: str) -> Partition:
+    digest, size = hashlib.sha256(), 0
+    stream: IO[bytes]
+    with Path(path).open("rb") if found.filesystem is None else found.filesystem.open(path, "rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            digest.update(chunk)
+            size += len(chunk)
+    return Partition(_name(path), size, digest.hexdigest())
