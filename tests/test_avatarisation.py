@@ -10,10 +10,10 @@ import pytest
 
 from local_cloaking.avatarisation import (
     _nearest_others,
-    random_weights,
     avatarise,
     avatarise_in_space,
     checked_k,
+    random_weights,
 )
 from local_cloaking.errors import InputError
 from local_cloaking.metric import local_cloaking

@@ -15,7 +15,7 @@ from local_cloaking.neighbours import _suitable_method, closer_avatar_counts
 rng = np.random.default_rng(1)
 x = rng.normal(size=(3000, 3))
 closer_avatar_counts(x, x + 0.01)
-print(_suitable_method(components=3, avatars=3000, distinct_avatars=3000))
+print(_suitable_method(3, few_places=False))
 """
 
 

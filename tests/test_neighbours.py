@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from local_cloaking.errors import InputError
 from local_cloaking.neighbours import (
+    CloserAvatarCounter,
     _suitable_method,
     closer_avatar_counts,
     count_closer_avatars,
@@ -276,14 +277,77 @@ def test_discrete_rows_agree_with_a_count_over_their_cells(
     assert_counts(a / 3 + 1e5, b / 3 + 1e5, own, (closer, strictly), methods)
 
 
-def test_tree_is_not_chosen_for_many_copies() -> None:
-    # With 64 copies of each distinct avatar, a tree takes minutes where the blocks take seconds.
-    few, many = (
-        _suitable_method(components=5, avatars=200_000, distinct_avatars=count) for count in (3_125, 190_000)
-    )
-    assert (few, many) == (("compiled", "compiled") if COMPILED else ("blocks", "tree"))
-    assert _suitable_method(components=5, avatars=200_000, distinct_avatars=300) == "blocks"
-    assert _suitable_method(components=60, avatars=200_000, distinct_avatars=190_000) == "blocks"
+def test_method_is_chosen_from_the_data() -> None:
+    # With many copies in each place, a tree takes minutes where the blocks take seconds.
+    chosen = [_suitable_method(5, few_places=False), _suitable_method(5, few_places=True)]
+    assert chosen == (["compiled", "compiled"] if COMPILED else ["tree", "blocks"])
+    assert _suitable_method(60, few_places=False) == ("compiled" if COMPILED else "blocks")
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("scale", [1e-170, 1e-158, 1e-30, 1e30, 1e140])
+def test_counts_of_tiny_and_huge_coordinates_follow_the_rule(method: Any, scale: float) -> None:
+    rng = np.random.default_rng(4)
+    x = rng.integers(-4, 5, size=(700, 3)) * scale
+    y = x + rng.integers(-2, 3, size=x.shape) * scale
+    own = np.arange(700)
+    assert_counts(x, y, own, counts_by_rule(x, y, own), (method,))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_block_far_from_the_others_follows_the_rule(method: Any) -> None:
+    # Two clusters, so far apart that beside their distance the balls' radii are a rounding error of float32.
+    rng = np.random.default_rng(6)
+    x = rng.normal(size=(1_500, 4))
+    x[750:] += 1e9
+    y = x[rng.permutation(750).tolist() + (750 + rng.permutation(750)).tolist()] + 0.1
+    own = np.arange(1_500)
+    assert_counts(x, y, own, counts_by_rule(x, y, own), (method,))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 257, 513, 1_025])
+def test_sizes_around_those_of_leaves_and_blocks_follow_the_rule(method: Any, n: int) -> None:
+    rng = np.random.default_rng(n)
+    x = rng.normal(size=(n, 3)).round(1)
+    y = x + rng.normal(scale=0.5, size=x.shape).round(1)
+    own = rng.permutation(n)
+    assert_counts(x, y, own, counts_by_rule(x, y, own), (method,))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_weights_beyond_what_float32_adds_exactly(method: Any) -> None:
+    # 17 million avatars in three places, and a few originals: their counts are those of the places.
+    y = np.repeat([[0.0], [1.0], [4.0]], [17_000_001, 3, 5], axis=0)
+    if method == "tree":
+        y = y[-30:]  # which looks at every copy
+    x, own = np.array([[0.2], [1.0], [3.0]]), np.array([len(y) - 9, len(y) - 6, len(y) - 1])
+    zeros = len(y) - 8
+    expected = np.array([zeros - 1, 2, 4]), np.array([0, 0, 0])
+    assert_counts(x, y, own, expected, (method,))
+
+
+def test_some_originals_have_the_counts_they_have_among_all() -> None:
+    rng = np.random.default_rng(9)
+    x = rng.normal(size=(500, 3)).round(1)
+    y, own = x + rng.normal(scale=0.3, size=x.shape).round(1), rng.permutation(500)
+    for method in METHODS:
+        counter = CloserAvatarCounter(x, y, own, method=method)
+        rows = rng.permutation(500)[:40]
+        some, everyone = counter.some(rows), counter.all()
+        np.testing.assert_array_equal(some.closer, everyone.closer[rows])
+        np.testing.assert_array_equal(some.strictly_closer, everyone.strictly_closer[rows])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_progress_is_told_up_to_the_last_row(method: Any) -> None:
+    x = np.random.default_rng(2).normal(size=(40_000, 2))
+    told: list[tuple[int, int]] = []
+    CloserAvatarCounter(x, x + 0.001, method=method).all(lambda done, total: told.append((done, total)))
+    assert len(told) > 1
+    shares = [done / total for done, total in told]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
 
 
 def test_equal_rows_far_apart_in_the_table_have_equal_counts() -> None:

@@ -1,24 +1,34 @@
 """Counting the closer avatars: exactly, whatever the method.
 
 The rule (`local_cloaking.neighbours.rule`) is that of the metric, with ties decided so that floating-point noise
-cannot move a count. The own avatar never counts; it is left out by identity. Three methods keep to it:
+cannot move a count. The own avatar never counts; it is left out by identity.
 
-============  ======================================================  ======================================
-method        how                                                     chosen when
-============  ======================================================  ======================================
-``compiled``  a k-d tree of the distinct avatars, compiled by numba   few components, numba is installed
-``tree``      radius counts on scipy's k-d tree                       few components, few copies
-``blocks``    matrix products of originals with distinct avatars      many components, or few distinct avatars
-============  ======================================================  ======================================
+Avatars that stand in the same place are counted as one, with a weight, where most of them do: discrete data has
+few places, and a ball's bound that runs through thousands of copies would look at each of them. Three methods keep
+to the rule. All divide the space, skip what lies beyond a ball and count whole what lies within it:
+
+============  ====================================================  ==============================================
+method        how it looks at what is left                          chosen when
+============  ====================================================  ==============================================
+``compiled``  one by one, on a k-d tree of our own                  numba is installed (extra ``fast``)
+``tree``      radius counts on scipy's k-d tree, a hair wider and   it is not, there are few components, and most
+              narrower than the rule's radii                        avatars stand in places of their own
+``blocks``    matrix products of blocks, rechecked near a bound     otherwise
+============  ====================================================  ==============================================
+
+Compiled, a k-d tree is ahead with few components as with many, with sparse balls (avatars near their originals) as
+with dense ones; without numba, matrix products overtake a tree once boxes in many components overlap most balls.
+``make bench`` compares them with what else a user could take, and with each other.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from local_cloaking.errors import InputError
 from local_cloaking.neighbours.rule import (
@@ -27,25 +37,30 @@ from local_cloaking.neighbours.rule import (
     CloserAvatars,
     Floats,
     Integers,
+    Within,
     squared_distances,
 )
+from local_cloaking.neighbours.threads import Progress
 
 Method = Literal["compiled", "tree", "blocks"]
 
-#: A k-d tree prunes well up to about this many components; beyond it, matrix products are faster.
+#: Without numba: scipy's k-d tree is faster than matrix products up to about this many components.
 TREE_MAX_COMPONENTS = 8
-#: With fewer distinct avatars than this, looking at each of them is faster than any tree.
-TREE_MIN_AVATARS = 2_000
-#: With more copies of each avatar than this, in the mean, looking at each distinct one is faster too: a ball's
-#: bound then runs through leaves full of copies, which the tree tests one by one.
-TREE_MAX_COPIES = 4
+
+#: Below this share of different places, each place is counted once, with a weight.
+FEW_PLACES = 0.5
 
 #: Squares of coordinates must not overflow.
 LARGEST_COORDINATE = 1e150
 
 __all__ = [
     "TIE_TOLERANCE",
+    "AvatarIndex",
+    "Balls",
+    "CloserAvatarCounter",
     "CloserAvatars",
+    "Progress",
+    "Within",
     "closer_avatar_counts",
     "count_closer_avatars",
     "squared_distances",
@@ -90,29 +105,128 @@ def count_closer_avatars(
     """Count the closer and the strictly closer avatars of each original.
 
     Parameters and errors are those of `closer_avatar_counts`; ``method`` forces a method, by default the
-    one that suits the data. The counts do not depend on it.
+    one that suits the machine. The counts do not depend on it.
 
     Examples
     --------
     >>> count_closer_avatars([[0.0], [5.0]], [[1.0], [-1.0]]).strictly_closer
     array([0, 1])
     """
-    x, y, own_rows = _validated(originals, avatars, own)
-    if len(x) == 0:
-        return CloserAvatars(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    x_rows, x_of = _distinct_rows(x)
-    y_rows, y_of = _distinct_rows(y)
-    # The counts of an original depend on where it and its avatar stand, and on nothing else.
-    pairs, pair_of = np.unique(x_of * np.int64(len(y_rows)) + y_of[own_rows], return_inverse=True)
-    balls = Balls.around(x[x_rows[pairs // len(y_rows)]], y[y_rows[pairs % len(y_rows)]])
-    if method is None:
-        method = _suitable_method(components=x.shape[1], avatars=len(y), distinct_avatars=len(y_rows))
-    weights = np.bincount(y_of, minlength=len(y_rows))
-    counts = _count(method, balls, y, y[y_rows], weights)
-    return CloserAvatars(counts.closer[pair_of], counts.strictly_closer[pair_of])
+    return CloserAvatarCounter(originals, avatars, own, method=method).all()
 
 
-def _validated(originals: ArrayLike, avatars: ArrayLike, own: ArrayLike | None) -> tuple[Floats, Floats, Integers]:
+class CloserAvatarCounter:
+    """Counts closer avatars for some originals or for all; what it takes is prepared once.
+
+    Parameters and errors are those of `count_closer_avatars`.
+
+    Examples
+    --------
+    >>> counter = CloserAvatarCounter([[0.0], [5.0]], [[1.0], [-1.0]])
+    >>> counter.some(np.array([1])).closer
+    array([1])
+    """
+
+    def __init__(
+        self,
+        originals: ArrayLike,
+        avatars: ArrayLike,
+        own: ArrayLike | None = None,
+        *,
+        method: Method | None = None,
+    ) -> None:
+        self._x, self._y, self._own = _validated(originals, avatars, own)
+        self._index = AvatarIndex(self._y, method=method) if len(self._y) else None
+
+    def all(self, progress: Progress | None = None) -> CloserAvatars:
+        """Count for every original, in their order."""
+        pairs = _pairs_of_places(self._x, self._y, self._own)
+        if pairs is None:
+            return self._count(self._x, self._own, progress)
+        # The counts of an original depend on where it and its avatar stand, and on nothing else.
+        counts = self.some(pairs.rows, progress)
+        return CloserAvatars(counts.closer[pairs.of_row], counts.strictly_closer[pairs.of_row])
+
+    def some(self, rows: Integers, progress: Progress | None = None) -> CloserAvatars:
+        """Count for the originals in these rows, in this order."""
+        return self._count(self._x[rows], rows if self._own is None else self._own[rows], progress)
+
+    def _count(self, x: Floats, own: Integers | None, progress: Progress | None) -> CloserAvatars:
+        if self._index is None or not len(x):
+            return CloserAvatars(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        within = self._index.within(Balls.around(x, self._y, own), progress)
+        return CloserAvatars(within.outer - 1, within.inner)
+
+
+class AvatarIndex:
+    """Avatars, prepared to count those within balls.
+
+    Parameters
+    ----------
+    avatars
+        Coordinates, float64 of shape (m, p), m at least 1.
+    method
+        The method, by default the one that suits the machine. The counts do not depend on it.
+
+    Examples
+    --------
+    >>> avatars = np.array([[1.0], [-1.0], [7.0]])
+    >>> AvatarIndex(avatars).within(Balls.around(np.array([[0.0]]), avatars, np.array([0]))).outer
+    array([2])
+    """
+
+    def __init__(self, avatars: Floats, *, method: Method | None = None) -> None:
+        places = _places(avatars)
+        method = method or _suitable_method(avatars.shape[1], few_places=places is not None)
+        self._counter = _counter(method, avatars, places)
+
+    def within(self, balls: Balls, progress: Progress | None = None) -> Within:
+        """Count the avatars within the balls, own avatars among them."""
+        return self._counter.within(balls, progress)
+
+
+class _Counter(Protocol):
+    def within(self, balls: Balls, progress: Progress | None = None) -> Within: ...
+
+
+def _suitable_method(components: int, few_places: bool) -> Method:
+    if _can_compile():
+        return "compiled"
+    return "tree" if components <= TREE_MAX_COMPONENTS and not few_places else "blocks"
+
+
+def _counter(method: Method, avatars: Floats, places: Places | None) -> _Counter:
+    # Imported here: numba and scipy take their time, and only one of them is needed.
+    if method == "tree":
+        from local_cloaking.neighbours.tree import ScipyTree
+
+        return ScipyTree(avatars)
+    if places is None:
+        distinct, weights = avatars, None
+    else:
+        distinct, weights = avatars[places.rows], np.bincount(places.of_row, minlength=len(places.rows))
+    if method == "compiled":
+        from local_cloaking.neighbours.compiled import CompiledTree
+
+        return CompiledTree(distinct, weights)
+    from local_cloaking.neighbours.blocks import AvatarBlocks
+
+    return AvatarBlocks(distinct, weights)
+
+
+@cache
+def _can_compile() -> bool:
+    try:
+        from local_cloaking.neighbours.compiled import CompiledTree  # noqa: F401
+    except (ImportError, RuntimeError):
+        # numba is not installed, does not know this numpy, or finds no place to keep what it compiles.
+        return False
+    return True
+
+
+def _validated(
+    originals: ArrayLike, avatars: ArrayLike, own: ArrayLike | None
+) -> tuple[Floats, Floats, Integers | None]:
     x, y = _coordinates(originals, "originals"), _coordinates(avatars, "avatars")
     if x.shape[1] != y.shape[1]:
         raise InputError(
@@ -126,7 +240,7 @@ def _validated(originals: ArrayLike, avatars: ArrayLike, own: ArrayLike | None) 
                 rows=abs(len(x) - len(y)),
                 remedy="give one avatar per original, or `own`, the avatar's row of each original",
             )
-        return x, y, np.arange(len(x))
+        return x, y, None
     rows = np.asarray(own)
     if rows.shape != (len(x),) or (rows.size and not np.issubdtype(rows.dtype, np.integer)):
         raise InputError("`own` is not one row number per original", remedy="give n whole numbers")
@@ -142,7 +256,7 @@ def _validated(originals: ArrayLike, avatars: ArrayLike, own: ArrayLike | None) 
 
 def _coordinates(values: ArrayLike, name: str) -> Floats:
     try:
-        array = np.array(values, dtype=np.float64)
+        array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         # Without the cause: its message shows the cell.
         raise InputError(f"the coordinates of the {name} are not numbers", remedy="give numbers") from None
@@ -151,59 +265,59 @@ def _coordinates(values: ArrayLike, name: str) -> Floats:
             f"the coordinates of the {name} have {array.ndim} dimensions",
             remedy="give one row per individual and one column per component",
         )
-    bad = int(np.count_nonzero(~(np.abs(array) <= LARGEST_COORDINATE).all(axis=1)))
-    if bad:
+    # A NaN anywhere is the minimum and the maximum, and compares with nothing.
+    if array.size and not (array.min() >= -LARGEST_COORDINATE and array.max() <= LARGEST_COORDINATE):
+        bad = int(np.count_nonzero(~(np.abs(array) <= LARGEST_COORDINATE).all(axis=1)))
         raise InputError(
             f"{bad} {name} have a coordinate that is missing, infinite or beyond {LARGEST_COORDINATE:g}",
             rows=bad,
             remedy="fill or mend them first",
         )
-    # -0.0 and 0.0 are the same place; adding 0.0 makes them the same bits, as _distinct_rows needs.
-    return array + 0.0
+    return np.ascontiguousarray(array)
 
 
-def _distinct_rows(a: Floats) -> tuple[Integers, Integers]:
-    """Return one row number per distinct row, and for each row the place of its like in that list."""
-    # A row's hash sorts forty times faster than the row; that equal hashes are equal rows is checked.
-    hashes = np.zeros(len(a), np.uint64)
-    for column in a.T:
-        bits = np.ascontiguousarray(column).view(np.uint64)
-        hashes = (hashes ^ bits) * np.uint64(0x9E3779B97F4A7C15)
-        hashes ^= hashes >> np.uint64(29)
+@dataclass(frozen=True)
+class Places:
+    """The different places of some rows: ``rows``, one row in each; ``of_row``, the place of each row."""
+
+    rows: Integers
+    of_row: Integers
+
+
+def _places(a: Floats) -> Places | None:
+    """Return the different places; None where most rows have one of their own."""
+    hashes = _row_hashes(a)
+    if _number_of_different(hashes) > FEW_PLACES * len(a):
+        return None
     _, rows, place = np.unique(hashes, return_index=True, return_inverse=True)
     if not np.array_equal(a[rows[place]], a):
-        _, rows, place = np.unique(a, axis=0, return_index=True, return_inverse=True)
-    return rows.astype(np.int64), place.reshape(-1).astype(np.int64)
+        # Two places with one hash.
+        _, rows, place = np.unique(a + 0.0, axis=0, return_index=True, return_inverse=True)
+    return Places(rows.astype(np.int64), place.reshape(-1).astype(np.int64))
 
 
-def _suitable_method(*, components: int, avatars: int, distinct_avatars: int) -> Method:
-    if components > TREE_MAX_COMPONENTS or distinct_avatars < TREE_MIN_AVATARS:
-        return "blocks"
-    if _can_compile():
-        return "compiled"
-    return "tree" if avatars <= TREE_MAX_COPIES * distinct_avatars else "blocks"
+def _pairs_of_places(x: Floats, y: Floats, own: Integers | None) -> Places | None:
+    """Return the different pairs of an original's place and its avatar's; None where most are different."""
+    of_x = _places(x)
+    of_y = None if of_x is None else _places(y)
+    if of_x is None or of_y is None:
+        return None
+    own_place = of_y.of_row if own is None else of_y.of_row[own]
+    _, rows, pair = np.unique(of_x.of_row * len(of_y.rows) + own_place, return_index=True, return_inverse=True)
+    return Places(rows.astype(np.int64), pair.astype(np.int64))
 
 
-@cache
-def _can_compile() -> bool:
-    try:
-        from local_cloaking.neighbours.compiled import count_compiled  # noqa: F401
-    except (ImportError, RuntimeError):
-        # numba is not installed, does not know this numpy, or finds no place to keep what it compiles.
-        return False
-    return True
+def _row_hashes(a: Floats) -> NDArray[np.uint64]:
+    """Hash rows: a hash sorts forty times faster than a row."""
+    hashes = np.zeros(len(a), np.uint64)
+    for column in a.T:
+        # -0.0 and 0.0 are the same place; adding 0.0 makes them the same bits.
+        hashes ^= (column + 0.0).view(np.uint64)
+        hashes *= np.uint64(0x9E3779B97F4A7C15)
+        hashes ^= hashes >> np.uint64(29)
+    return hashes
 
 
-def _count(method: Method, balls: Balls, avatars: Floats, distinct: Floats, weights: Integers) -> CloserAvatars:
-    # Imported here: numba and scipy take their time, and only one of them is needed.
-    if method == "compiled":
-        from local_cloaking.neighbours.compiled import count_compiled
-
-        return count_compiled(balls, distinct, weights)
-    if method == "tree":
-        from local_cloaking.neighbours.tree import count_by_tree
-
-        return count_by_tree(balls, avatars)
-    from local_cloaking.neighbours.blocks import count_by_blocks
-
-    return count_by_blocks(balls, distinct, weights)
+def _number_of_different(values: NDArray[np.uint64]) -> int:
+    ordered = np.sort(values)
+    return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + min(1, len(ordered))

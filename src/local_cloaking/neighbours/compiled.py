@@ -14,94 +14,143 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from local_cloaking.neighbours.rule import Balls, CloserAvatars, Floats, Integers, in_threads
+from local_cloaking.neighbours.rule import Balls, Floats, Integers, Within
+from local_cloaking.neighbours.threads import Progress, cores, in_threads
 
 #: Avatars in a leaf, at most: as many as the processor sums at once, a few times over.
 LEAF_AVATARS = 64
-#: Originals that are counted one after the other: neighbours, which visit the same leaves.
-LEAF_ORIGINALS = 256
 #: Originals in one piece of a thread's work.
-_PIECE = 16_384
+_PIECE = 2_048
+#: Rows of originals, and leaves, in one piece of the lighter work.
+_MANY = 16_384
 #: Where a leaf has fewer avatars than the others: so far away that it never counts.
 _NOWHERE = 1e200
 
 
-def count_compiled(balls: Balls, avatars: Floats, weights: Integers) -> CloserAvatars:
-    """Count distinct avatars, each as often as its weight says."""
-    order, start, end, low, high = _tree(avatars, LEAF_AVATARS)
-    points, point_weights = _leaves(avatars[order], weights[order], start, end)
-    weight_before = np.concatenate([[0], np.cumsum(weights[order])])
-    node_weights = weight_before[end] - weight_before[start]
-    places = _tree(balls.centres, LEAF_ORIGINALS)[0]
-    sorted_balls = balls[places]
-    closer, strictly = np.empty(len(balls), np.int64), np.empty(len(balls), np.int64)
+class CompiledTree:
+    """Distinct avatars, each with its weight, divided in half again and again until no leaf holds more than 64.
 
-    def count(rows: slice) -> None:
-        piece = sorted_balls[rows]
-        found = np.empty((2, len(piece)), np.int64)
-        _count(
-            piece.centres, piece.outer**2, piece.inner**2, points, point_weights, node_weights, low, high, found
-        )
-        closer[places[rows]], strictly[places[rows]] = found[0] - 1, found[1]
+    The children of node i are 2 i + 1 and 2 i + 2; all leaves lie on one level.
 
-    in_threads(count, len(balls), _PIECE)
-    return CloserAvatars(closer, strictly)
-
-
-def _tree(points: Floats, leaf: int) -> tuple[Integers, Integers, Integers, Floats, Floats]:
-    """Divide points in half, again and again, until no leaf holds more than so many.
-
-    Returns
-    -------
-    order
-        Shape (m,): the points, leaf after leaf.
-    start, end
-        For each node, the piece of ``order`` that it holds. The children of node i are 2 i + 1 and 2 i + 2; all
-        leaves lie on one level.
-    low, high
-        Shape (nodes, p): the corners of each node's box.
+    Parameters
+    ----------
+    avatars
+        Coordinates, shape (m, p), m at least 1.
+    weights
+        How often each counts, int64 of shape (m,); None for once each.
     """
-    depth = max(0, int(np.ceil(np.log2(max(1, len(points)) / leaf))))
-    nodes = 2 ** (depth + 1) - 1
-    order = np.arange(len(points))
-    start, end = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
-    low, high = np.empty((nodes, points.shape[1])), np.empty((nodes, points.shape[1]))
-    _divide(np.ascontiguousarray(points), order, start, end, low, high)
-    return order, start, end, low, high
+
+    def __init__(self, avatars: Floats, weights: Integers | None = None) -> None:
+        points, order = avatars.copy(), np.arange(len(avatars))
+        depth = max(0, int(np.ceil(np.log2(len(points) / LEAF_AVATARS))))
+        nodes, self._first_leaf = 2 ** (depth + 1) - 1, 2**depth - 1
+        start, end = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
+        end[0] = len(points)
+        self._low, self._high = np.empty((nodes, points.shape[1])), np.empty((nodes, points.shape[1]))
+        self._widest, self._split = np.zeros(nodes, np.int64), np.zeros(nodes)
+        arrays = (points, order, start, end, self._low, self._high, self._widest, self._split)
+        # The first levels node by node, until there is a part of the tree for every core to finish.
+        level = min(depth, int(np.ceil(np.log2(cores()))) + 3)
+        for above in range(level):
+            first = 2**above - 1
+            in_threads(lambda piece, first=first: _divide(*arrays, first + piece.start, False), 2**above, 1)  # type: ignore[misc]
+        in_threads(lambda piece: _divide(*arrays, 2**level - 1 + piece.start, True), 2**level, 1)
+        weight_before = np.arange(len(points) + 1)
+        if weights is not None:
+            weights = weights[order]
+            weight_before = np.concatenate([[0], np.cumsum(weights)])
+        self._node_weights = weight_before[end] - weight_before[start]
+        leaf_start, leaf_end = start[self._first_leaf :], end[self._first_leaf :]
+        self._leaves = np.empty((len(leaf_start), points.shape[1], int((leaf_end - leaf_start).max())))
+        in_threads(
+            lambda rows: _copy_leaves(points, leaf_start[rows], leaf_end[rows], self._leaves[rows]),
+            len(leaf_start),
+            _MANY // LEAF_AVATARS,
+        )
+        self._leaf_weights = _leaf_weights(weights, leaf_start, leaf_end)
+
+    def within(self, balls: Balls, progress: Progress | None = None) -> Within:
+        """Count the avatars within the balls."""
+        leaf_of = np.empty(len(balls), np.int32)
+        in_threads(
+            lambda rows: _find_leaf(balls.centres[rows], self._widest, self._split, leaf_of[rows]),
+            len(balls),
+            _MANY,
+        )
+        # Neighbours one after the other: they visit the same leaves.
+        places = np.argsort(leaf_of)
+        found = Within(np.empty(len(balls), np.int64), np.empty(len(balls), np.int64))
+
+        def count(rows: slice) -> None:
+            piece = balls[places[rows]]
+            outer, inner = np.empty(len(piece), np.int64), np.empty(len(piece), np.int64)
+            _count(
+                piece.centres,
+                piece.outer**2,
+                piece.inner**2,
+                self._leaves,
+                self._leaf_weights,
+                self._node_weights,
+                self._low,
+                self._high,
+                outer,
+                inner,
+            )
+            found.outer[places[rows]], found.inner[places[rows]] = outer, inner
+
+        in_threads(count, len(balls), _PIECE, progress)
+        return found
 
 
-def _leaves(points: Floats, weights: Integers, start: Integers, end: Integers) -> tuple[Floats, Integers]:
-    """Copy the points leaf by leaf, column by column, as the processor likes them: shape (leaves, p, points)."""
-    first = len(start) // 2
-    width = int((end - start)[first:].max())
-    rows = start[first:, None] + np.arange(width)
-    filled = rows < end[first:, None]
-    rows = np.minimum(rows, len(points) - 1)
-    copied = np.where(filled[:, None, :], points[rows].transpose(0, 2, 1), _NOWHERE)
-    return np.ascontiguousarray(copied), np.where(filled, weights[rows], 0)
+def _leaf_weights(weights: Integers | None, start: Integers, end: Integers) -> Integers:
+    """Lay out the weights leaf by leaf, shape (leaves, points); of shape (0, 0) where all are 1."""
+    if weights is None:
+        return np.zeros((0, 0), np.int64)
+    rows = start[:, None] + np.arange(int((end - start).max()))
+    return np.where(rows < end[:, None], weights[np.minimum(rows, len(weights) - 1)], 0)
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def _divide(
-    points: Floats, order: Integers, start: Integers, end: Integers, low: Floats, high: Floats
+    points: Floats,
+    order: Integers,
+    start: Integers,
+    end: Integers,
+    low: Floats,
+    high: Floats,
+    widest: Integers,
+    split: Floats,
+    root: int,
+    below: bool,
 ) -> None:  # pragma: no cover (compiled)
-    nodes, columns = low.shape
-    end[0] = len(points)
-    for node in range(nodes):
-        widest, width = 0, -1.0
-        for column in range(columns):
-            least, most = np.inf, -np.inf
-            for place in range(start[node], end[node]):
-                value = points[order[place], column]
-                least, most = min(least, value), max(most, value)
-            low[node, column], high[node, column] = least, most
-            if most - least > width:
-                widest, width = column, most - least
-        if 2 * node + 2 < nodes:
-            middle = (start[node] + end[node]) // 2
-            _select(points, order, start[node], end[node] - 1, middle, widest)
-            start[2 * node + 1], end[2 * node + 1] = start[node], middle
-            start[2 * node + 2], end[2 * node + 2] = middle, end[node]
+    """Divide a node's points at the middle of its widest side, and, if asked to, all below it."""
+    waiting = np.empty(128, np.int64)
+    waiting[0], count = root, 1
+    while count > 0:
+        count -= 1
+        node = waiting[count]
+        first, last = start[node], end[node]
+        for column in range(points.shape[1]):
+            low[node, column], high[node, column] = np.inf, -np.inf
+        for place in range(first, last):
+            for column in range(points.shape[1]):
+                value = points[place, column]
+                low[node, column] = min(low[node, column], value)
+                high[node, column] = max(high[node, column], value)
+        if 2 * node + 2 >= len(low):
+            continue
+        side = 0
+        for column in range(1, points.shape[1]):
+            if high[node, column] - low[node, column] > high[node, side] - low[node, side]:
+                side = column
+        middle = (first + last) // 2
+        _select(points, order, first, last - 1, middle, side)
+        widest[node], split[node] = side, points[middle, side]
+        start[2 * node + 1], end[2 * node + 1] = first, middle
+        start[2 * node + 2], end[2 * node + 2] = middle, last
+        if below:
+            waiting[count], waiting[count + 1] = 2 * node + 1, 2 * node + 2
+            count += 2
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
@@ -110,15 +159,17 @@ def _select(
 ) -> None:  # pragma: no cover (compiled)
     """Reorder so that nothing before the middle is larger in this column than what follows (Hoare's find)."""
     while right > left:
-        pivot = points[order[(left + right) // 2], column]
+        pivot = points[(left + right) // 2, column]
         i, j = left, right
         while i <= j:
-            while points[order[i], column] < pivot:
+            while points[i, column] < pivot:
                 i += 1
-            while points[order[j], column] > pivot:
+            while points[j, column] > pivot:
                 j -= 1
             if i <= j:
                 order[i], order[j] = order[j], order[i]
+                for k in range(points.shape[1]):
+                    points[i, k], points[j, k] = points[j, k], points[i, k]
                 i += 1
                 j -= 1
         if middle <= j:
@@ -127,6 +178,31 @@ def _select(
             left = i
         else:
             return
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _copy_leaves(
+    points: Floats, start: Integers, end: Integers, leaves: Floats
+) -> None:  # pragma: no cover (compiled)
+    """Lay out the points leaf by leaf, column by column, as the processor likes them."""
+    for leaf in range(len(leaves)):
+        for column in range(points.shape[1]):
+            for place in range(leaves.shape[2]):
+                row = start[leaf] + place
+                leaves[leaf, column, place] = points[row, column] if row < end[leaf] else _NOWHERE
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _find_leaf(
+    centres: Floats, widest: Integers, split: Floats, leaf_of: NDArray[np.int32]
+) -> None:  # pragma: no cover (compiled)
+    """Find the leaf in whose part of the space each original stands."""
+    first_leaf = len(widest) // 2
+    for row in range(len(centres)):
+        node = 0
+        while node < first_leaf:
+            node = 2 * node + (2 if centres[row, widest[node]] >= split[node] else 1)
+        leaf_of[row] = node - first_leaf
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
@@ -158,19 +234,21 @@ def _count(
     centres: Floats,
     outer_square: Floats,
     inner_square: Floats,
-    points: Floats,
-    point_weights: Integers,
+    leaves: Floats,
+    leaf_weights: Integers,
     node_weights: Integers,
     low: Floats,
     high: Floats,
-    found: NDArray[Any],
+    found_outer: NDArray[Any],
+    found_inner: NDArray[Any],
 ) -> None:  # pragma: no cover (compiled)
     first_leaf = len(low) // 2
-    waiting = np.empty(256, np.int64)  # a stack, twice as deep as any tree
-    sums = np.empty(points.shape[2])
+    waiting = np.empty(128, np.int64)
+    sums = np.empty(leaves.shape[2])
+    weighted = len(leaf_weights) > 0
     for row in range(len(centres)):
         outer, inner = outer_square[row], inner_square[row]
-        closer, strictly = 0, 0
+        in_outer, in_inner = 0, 0
         waiting[0], count = 0, 1
         while count > 0:
             count -= 1
@@ -179,15 +257,20 @@ def _count(
             if nearest > outer:
                 continue
             if farthest <= outer and (farthest < inner or nearest >= inner):
-                closer += node_weights[node]
-                strictly += node_weights[node] if farthest < inner else 0
+                in_outer += node_weights[node]
+                in_inner += node_weights[node] if farthest < inner else 0
             elif node < first_leaf:
                 waiting[count], waiting[count + 1] = 2 * node + 1, 2 * node + 2
                 count += 2
             else:
-                _sum_leaf(centres[row], points[node - first_leaf], sums)
-                weights = point_weights[node - first_leaf]
-                for j in range(len(sums)):
-                    closer += weights[j] if sums[j] <= outer else 0
-                    strictly += weights[j] if sums[j] < inner else 0
-        found[0, row], found[1, row] = closer, strictly
+                _sum_leaf(centres[row], leaves[node - first_leaf], sums)
+                if weighted:
+                    weights = leaf_weights[node - first_leaf]
+                    for j in range(len(sums)):
+                        in_outer += weights[j] if sums[j] <= outer else 0
+                        in_inner += weights[j] if sums[j] < inner else 0
+                else:
+                    for j in range(len(sums)):
+                        in_outer += 1 if sums[j] <= outer else 0
+                        in_inner += 1 if sums[j] < inner else 0
+        found_outer[row], found_inner[row] = in_outer, in_inner

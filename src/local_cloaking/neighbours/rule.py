@@ -11,20 +11,21 @@ The columns are summed in their order in float64. Avatar *j* is **closer** when 
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from local_cloaking.neighbours.threads import in_threads
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 #: Two distances that differ by less than this share of ``|x_i| + d_i`` are equal.
 TIE_TOLERANCE = 1e-12
+
+_PIECE = 8_192
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,11 @@ def squared_distances(x: Floats, y: Floats) -> Floats:
     return total
 
 
+def squared_lengths(x: Floats) -> Floats:
+    """Sum the squares over the last axis, in the same way."""
+    return squared_distances(x, np.zeros(x.shape[-1]))
+
+
 @dataclass(frozen=True)
 class Balls:
     """Originals with the two radii of the rule: ``outer`` is r_i and ``inner`` is q_i; shapes (n, p) and (n,)."""
@@ -61,11 +67,19 @@ class Balls:
     inner: Floats
 
     @classmethod
-    def around(cls, x: Floats, own_avatars: Floats) -> Balls:
-        """Return the balls of originals whose own avatars are given row by row."""
-        distance = np.sqrt(squared_distances(x, own_avatars))
-        slack = TIE_TOLERANCE * (np.sqrt(squared_distances(x, np.zeros_like(x))) + distance)
-        return cls(x, distance + slack, np.maximum(0.0, distance - slack))
+    def around(cls, x: Floats, avatars: Floats, own: Integers | None = None) -> Balls:
+        """Return the balls of originals that reach to ``avatars[own[i]]``, by default to ``avatars[i]``."""
+        outer, inner = np.empty(len(x)), np.empty(len(x))
+
+        def fill(rows: slice) -> None:
+            centres, own_avatars = x[rows], avatars[rows] if own is None else avatars[own[rows]]
+            distance = np.sqrt(squared_distances(centres, own_avatars))
+            slack = TIE_TOLERANCE * (np.sqrt(squared_lengths(centres)) + distance)
+            outer[rows], inner[rows] = distance + slack, np.maximum(0.0, distance - slack)
+
+        # Piece by piece: what a piece needs stays in a core's cache.
+        in_threads(fill, len(x), _PIECE)
+        return cls(x, outer, inner)
 
     def __len__(self) -> int:
         return len(self.centres)
@@ -74,12 +88,17 @@ class Balls:
         return Balls(self.centres[rows], self.outer[rows], self.inner[rows])
 
 
-def in_threads(work: Callable[[slice], Any], rows: int, step: int) -> list[Any]:
-    """Do the work on slices of so many rows each, on all cores; the results come in the order of the rows."""
-    with ThreadPoolExecutor(cores()) as pool:
-        return list(pool.map(work, [slice(start, start + step) for start in range(0, rows, step)]))
+@dataclass(frozen=True)
+class Within:
+    """For each ball, how many avatars stand within its radii, the own one among them.
 
+    Attributes
+    ----------
+    outer
+        int64, shape (n,): avatars with s_ij at most r_i^2.
+    inner
+        int64, shape (n,): avatars with s_ij below q_i^2.
+    """
 
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    outer: Integers
+    inner: Integers
