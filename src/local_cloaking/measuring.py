@@ -91,7 +91,6 @@ def measure_files(
     OSError
         If a file cannot be read.
     """
-    from local_cloaking.avatarisation import checked_k
     from local_cloaking.metric import local_cloaking
 
     started = time.perf_counter()
@@ -107,17 +106,43 @@ def measure_files(
         drop=drop,
         coordinates=read.coordinates,
     )
-    entries = {
+    return Measured(result, entries_of(result, read.described, started, data_set=data_set, k=k, zone=zone))
+
+
+def entries_of(
+    result: LocalCloaking,
+    described: dict[str, dict[str, Any]],
+    started: float,
+    *,
+    data_set: str | None,
+    k: int | None,
+    zone: tzinfo | None,
+) -> dict[str, Any]:
+    """Return the entries of the record for a result, and for the inputs that it was measured on.
+
+    Parameters
+    ----------
+    result
+        What was measured.
+    described
+        The inputs, by their names, as plain JSON values.
+    started
+        ``time.perf_counter()`` at the start.
+    data_set, k, zone
+        As in `measure_files`.
+    """
+    from local_cloaking.avatarisation import checked_k
+
+    return {
         **measure_entries(result),
         "data_set": data_set,
         "k": None if k is None else checked_k(k, result.n),
-        "inputs": read.described,
-        "avatars_sha256": read.described["avatars"]["sha256"],
+        "inputs": described,
+        "avatars_sha256": described["avatars"]["sha256"],
         "measured_at": now(zone),
         "duration_seconds": round(time.perf_counter() - started, 3),
         "run": None,
     }
-    return Measured(result, entries)
 
 
 @dataclass(frozen=True)
@@ -152,7 +177,7 @@ def _read(inputs: Inputs, key: str | None, categorical: Collection[str]) -> _Rea
     described = {name: asdict(table.source) for name, table in tables.items() if table.source is not None}
     projection = None
     if inputs.projection is not None:
-        projection, described["projection"] = _read_projection(inputs.projection)
+        projection, described["projection"] = read_projection(inputs.projection)
     return _Read(
         originals=originals.frame,
         avatars=avatars.frame,
@@ -181,7 +206,8 @@ def _key_columns(key: str | None, pairing: Table | None) -> tuple[str, ...]:
     return tuple(str(name) for name in pairing.frame.columns) if pairing else ()
 
 
-def _read_projection(source: Any) -> tuple[FAMD, dict[str, Any]]:
+def read_projection(source: Any) -> tuple[FAMD, dict[str, Any]]:
+    """Read the projection that an avatarisation wrote, and describe its file for the record."""
     from local_cloaking.projection import FAMD
     from local_cloaking.tables import read_bytes
 

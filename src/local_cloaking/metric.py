@@ -16,7 +16,7 @@ in biomedical data analysis. npj Digital Medicine 6, 37. doi:10.1038/s41746-023-
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -269,9 +269,9 @@ def _pair(
     drop: Collection[str],
 ) -> _Paired:
     tables = {"originals": _named(originals, "originals"), "avatars": _named(avatars, "avatars")}
-    if key is not None and str(key) in {str(name) for name in drop}:
-        raise InputError("both the key and to be dropped", column=str(key), remedy="give it as one of the two")
-    tables, warnings = _without(tables, {str(name) for name in drop})
+    refuse_dropped_key(key, drop)
+    warnings = left_out_warnings(drop, *(list(table.columns) for table in tables.values()))
+    tables = {name: _without(table, drop) for name, table in tables.items()}
     whole = not warnings
     if key is None and pairing is None:
         one, other = tables["originals"], tables["avatars"]
@@ -279,7 +279,7 @@ def _pair(
     if pairing is None:
         names = (str(key), str(key))
         by = f"key {key!r}"
-        warnings.append(f"the avatars carry the key {key!r}: take it out, and shuffle the rows, before they leave")
+        warnings.append(key_warning(str(key)))
     else:
         if pairing.shape[1] != 2:
             raise InputError(
@@ -306,20 +306,43 @@ def _named(frame: pd.DataFrame, table: str) -> pd.DataFrame:
     return frame.set_axis(names, axis="columns")
 
 
-def _without(tables: dict[str, pd.DataFrame], drop: set[str]) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    for name in sorted(drop):
-        if not any(name in table.columns for table in tables.values()):
+def _without(frame: pd.DataFrame, drop: Collection[str]) -> pd.DataFrame:
+    left_out = {str(name) for name in drop}
+    return frame[[column for column in frame.columns if column not in left_out]]
+
+
+def refuse_dropped_key(key: str | None, drop: Collection[str]) -> None:
+    """Refuse a key that is to be dropped as well."""
+    if key is not None and str(key) in {str(name) for name in drop}:
+        raise InputError("both the key and to be dropped", column=str(key), remedy="give it as one of the two")
+
+
+def left_out_warnings(drop: Collection[str], originals: Sequence[str], avatars: Sequence[str]) -> list[str]:
+    """Warn of columns that leave with the avatars unmeasured; refuse to drop what is in neither table."""
+    left_out = sorted({str(name) for name in drop})
+    for name in left_out:
+        if name not in originals and name not in avatars:
             raise InputError("to be dropped, but in neither table", column=name, remedy="correct the name")
-    leaving = sorted(drop & set(tables["avatars"].columns))
-    warnings = [f"column {name!r} was left out: it stands in the avatars but was not measured" for name in leaving]
-    return {
-        name: table[[column for column in table.columns if column not in drop]] for name, table in tables.items()
-    }, warnings
+    return [
+        f"column {name!r} was left out: it stands in the avatars but was not measured"
+        for name in left_out
+        if name in avatars
+    ]
+
+
+def key_warning(key: str) -> str:
+    """Say that avatars with their key are not yet fit to leave."""
+    return f"the avatars carry the key {key!r}: take it out, and shuffle the rows, before they leave"
+
+
+def refuse_absent_key(key: str, names: Sequence[str], table: str) -> None:
+    """Refuse a key that is no column of the table."""
+    if key not in names:
+        raise InputError(f"the key is not in the {table}", column=key, remedy="correct `key`, or add the column")
 
 
 def _take_key(frame: pd.DataFrame, key: str, table: str) -> tuple[pd.DataFrame, pd.Series[Any]]:
-    if key not in frame.columns:
-        raise InputError(f"the key is not in the {table}", column=key, remedy="correct `key`, or add the column")
+    refuse_absent_key(key, list(frame.columns), table)
     return frame.drop(columns=key), frame[key].reset_index(drop=True)
 
 

@@ -44,6 +44,7 @@ _PACKAGES = (
     "scipy",
     "great-expectations",
     "apache-airflow",
+    "dask",
 )
 
 

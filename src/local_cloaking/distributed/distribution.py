@@ -46,3 +46,16 @@ class Distribution:
     def counts(self) -> tuple[Integers, Integers]:
         """Return the counts, sorted, one entry an individual: they say nothing of anyone."""
         return np.repeat(self.closer, self.individuals), np.repeat(self.strictly_closer, self.individuals)
+
+    def median(self) -> float:
+        """Return the median of the closer counts over the individuals.
+
+        Examples
+        --------
+        >>> counts = np.array([0, 4, 9])
+        >>> Distribution(counts, counts, np.array([2, 1, 1])).median()
+        2.0
+        """
+        upto = np.cumsum(self.individuals)
+        middle = [(upto[-1] - 1) // 2, upto[-1] // 2]
+        return float(np.mean(self.closer[np.searchsorted(upto, middle, side="right")]))

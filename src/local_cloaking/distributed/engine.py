@@ -1,6 +1,6 @@
 """Dask, as the measure uses it: tasks, sums over partitions, shuffles, and an end to every wait.
 
-Results of the size of a table stay on the workers, as futures; what `Engine.gather` fetches has been added up there.
+Results of the size of a table stay on the workers, as futures; what `Engine.gather` fetches was added up there.
 """
 
 from __future__ import annotations
@@ -140,12 +140,11 @@ class Engine:
 
     def _wait(self, future: Any) -> None:
         from distributed import TimeoutError as DaskTimeoutError
-        from distributed import wait
 
         last_seen = time.monotonic()
         while True:
             try:
-                wait([future], timeout=PULSE_SECONDS)
+                future.exception(timeout=PULSE_SECONDS)  # waits, and fetches nothing
             except (DaskTimeoutError, TimeoutError):
                 if self._client.status == "running" and self._client.scheduler_info()["workers"]:
                     last_seen = time.monotonic()
@@ -159,10 +158,11 @@ class Engine:
         """Say in words that the cluster was lost."""
         from concurrent.futures import CancelledError
 
+        from distributed.comm import CommClosedError
+
         from distributed import CancelledError as DaskCancelledError
         from distributed import KilledWorker
         from distributed import TimeoutError as DaskTimeoutError
-        from distributed.comm import CommClosedError
 
         try:
             yield

@@ -1,7 +1,7 @@
 """Exact order statistics of numbers that lie in many partitions, in a few passes.
 
 float64 numbers are in the order of their bits, read as whole numbers. So a number of a wanted rank is found by
-asking, pass after pass, how many numbers lie below each of some hundred bounds, and looking on between two of them.
+asking, pass after pass, how many numbers lie below each of some hundred bounds, and going on between two of them.
 """
 
 from __future__ import annotations

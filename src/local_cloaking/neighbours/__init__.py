@@ -140,7 +140,7 @@ class CloserAvatarCounter:
 
     def all(self, progress: Progress | None = None) -> CloserAvatars:
         """Count for every original, in their order."""
-        pairs = _pairs_of_places(self._x, self._y, self._own)
+        pairs = pairs_of_places(self._x, self._y, self._own)
         if pairs is None:
             return self._count(self._x, self._own, progress)
         # The counts of an original depend on where it and its avatar stand, and on nothing else.
@@ -266,14 +266,31 @@ def _coordinates(values: ArrayLike, name: str) -> Floats:
             remedy="give one row per individual and one column per component",
         )
     # A NaN anywhere is the minimum and the maximum, and compares with nothing.
-    if array.size and not (array.min() >= -LARGEST_COORDINATE and array.max() <= LARGEST_COORDINATE):
-        bad = int(np.count_nonzero(~(np.abs(array) <= LARGEST_COORDINATE).all(axis=1)))
+    refuse_beyond(rows_beyond(array), name)
+    return np.ascontiguousarray(array)
+
+
+def rows_beyond(coordinates: Floats) -> int:
+    """Return how many rows have a coordinate that is missing, infinite or too large to be squared."""
+    # A NaN anywhere is the minimum and the maximum, and compares with nothing.
+    within = coordinates.min(initial=0) >= -LARGEST_COORDINATE and coordinates.max(initial=0) <= LARGEST_COORDINATE
+    return 0 if within else int(np.count_nonzero(~(np.abs(coordinates) <= LARGEST_COORDINATE).all(axis=1)))
+
+
+def refuse_beyond(rows: int, name: str) -> None:
+    """Refuse a table of which so many rows are beyond; see `rows_beyond`.
+
+    Raises
+    ------
+    InputError
+        If there is any.
+    """
+    if rows:
         raise InputError(
-            f"{bad} {name} have a coordinate that is missing, infinite or beyond {LARGEST_COORDINATE:g}",
-            rows=bad,
+            f"{rows} {name} have a coordinate that is missing, infinite or beyond {LARGEST_COORDINATE:g}",
+            rows=rows,
             remedy="fill or mend them first",
         )
-    return np.ascontiguousarray(array)
 
 
 @dataclass(frozen=True)
@@ -296,7 +313,7 @@ def _places(a: Floats) -> Places | None:
     return Places(rows.astype(np.int64), place.reshape(-1).astype(np.int64))
 
 
-def _pairs_of_places(x: Floats, y: Floats, own: Integers | None) -> Places | None:
+def pairs_of_places(x: Floats, y: Floats, own: Integers | None) -> Places | None:
     """Return the different pairs of an original's place and its avatar's; None where most are different."""
     of_x = _places(x)
     of_y = None if of_x is None else _places(y)

@@ -189,7 +189,7 @@ def _ordered(entries: list[tuple[str, bool]], name: str) -> tuple[str, ...]:
     other = [path for path, is_folder in seen if is_folder or not path.endswith(SUFFIX)]
     if other:
         raise InputError(
-            f"the folder holds {len(other)} files or folders that are no *{SUFFIX} files and would not be measured",
+            f"the folder holds {len(other)} files or folders that are no *{SUFFIX} and would not be measured",
             remedy="take them out, or begin their names with an underscore",
             file=name,
         )

@@ -1,0 +1,166 @@
+"""Counting on the workers: the avatars divided in space, an original counted only where its ball touches them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from local_cloaking.distributed.distribution import Distribution
+from local_cloaking.distributed.division import Box, Division, Routes, divide, route
+from local_cloaking.distributed.engine import Engine, WorkerFault
+from local_cloaking.distributed.parts import Weighed
+from local_cloaking.neighbours import AvatarIndex, Within, pairs_of_places
+from local_cloaking.neighbours.rule import Balls
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+#: Avatars in a cell, about; few cells make few tasks, small cells fit in memory beside everything else.
+CELL_AVATARS = 250_000
+#: So that small tables, too, are divided, and large ones not into more tasks than a scheduler likes.
+FEWEST_CELLS, MOST_CELLS = 4, 512
+#: Avatars that the division is learnt from.
+SAMPLE = 50_000
+
+
+@dataclass(frozen=True, repr=False)
+class Placed(Weighed):
+    """Coordinates of originals and, row by row, of their avatars; shapes (n, p)."""
+
+    originals: Floats
+    own_avatars: Floats
+
+
+class Cell:
+    """The avatars of a cell, prepared for counting; what was prepared is made again where it is sent."""
+
+    def __init__(self, points: Floats) -> None:
+        self.points = points
+        self.index = AvatarIndex(points) if len(points) else None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Cell, (self.points,))
+
+    def __sizeof__(self) -> int:
+        return 64 + 3 * int(self.points.nbytes)
+
+
+@dataclass(frozen=True, repr=False)
+class _Routed(Weighed):
+    """The different balls of a partition, how many individuals have each, and where they are counted."""
+
+    balls: Balls
+    individuals: Integers
+    routes: Routes
+
+    def __sizeof__(self) -> int:
+        rows = sum(int(rows.nbytes) for rows in self.routes.visits.values())
+        return 64 + rows + int(self.balls.centres.nbytes + 5 * self.balls.outer.nbytes)
+
+
+def count_pairs(engine: Engine, pairs: Sequence[Any], avatars: Sequence[Any], m: int) -> Distribution:
+    """Count the closer avatars of each original.
+
+    Parameters
+    ----------
+    engine
+        Where the parts lie.
+    pairs
+        Futures of `Placed`, one per partition of pairs.
+    avatars
+        Futures of the avatars' coordinates, one per partition.
+    m
+        Number of avatars.
+    """
+    per_part = -(-SAMPLE // len(avatars))
+    sample = engine.total([engine.submit(_sample, part, per_part) for part in avatars], _rows_together)
+    division = divide(sample, min(MOST_CELLS, max(FEWEST_CELLS, -(-m // CELL_AVATARS))))
+    shared = engine.share(division)
+    splits = [engine.submit(_split_in_space, part, shared) for part in avatars]
+    cells = engine.shuffle(splits, division.cells, _cell, sample.shape[1])
+    del splits
+    boxes = engine.add_up([engine.submit(_box, cell) for cell in cells], _chain)
+    routed = [engine.submit(_route, pair, shared, boxes) for pair in pairs]
+    touched: list[list[int]] = engine.total([engine.submit(_touched, part) for part in routed], _chain)
+    counted = []
+    for part, its_cells in zip(routed, touched, strict=True):
+        within = [
+            engine.submit(_count_in, cells[cell], engine.submit(_visitors, part, cell)) for cell in its_cells
+        ]
+        counted.append(engine.submit(_distribution, part, its_cells, within))
+    del routed
+    distribution: Distribution = engine.total(counted, _add)
+    return distribution
+
+
+def _sample(avatars: Floats, rows: int) -> Floats:
+    # Always the same: the division says nothing of anyone, but a run should be the same twice.
+    chosen = np.random.default_rng(0).choice(len(avatars), min(rows, len(avatars)), replace=False)
+    return avatars[chosen]
+
+
+def _rows_together(one: Floats, other: Floats) -> Floats:
+    return np.concatenate([one, other])
+
+
+def _split_in_space(avatars: Floats, division: Division) -> dict[int, Floats]:
+    cells = division.cells_of(avatars)
+    return {int(cell): avatars[cells == cell] for cell in np.unique(cells)}
+
+
+def _cell(pieces: list[Floats], components: int) -> Cell:
+    return Cell(np.concatenate([np.zeros((0, components)), *pieces]))
+
+
+def _box(cell: Cell) -> list[Box]:
+    return [Box.around(cell.points)]
+
+
+def _chain(one: list[Any], other: list[Any]) -> list[Any]:
+    return one + other
+
+
+def _route(pair: Placed, division: Division, boxes: list[Box]) -> _Routed:
+    """Find the cells of the different balls: of discrete data, there are few."""
+    different = pairs_of_places(pair.originals, pair.own_avatars, None)
+    if different is None:
+        balls = Balls.around(pair.originals, pair.own_avatars)
+        individuals = np.ones(len(balls), np.int64)
+    else:
+        balls = Balls.around(pair.originals[different.rows], pair.own_avatars[different.rows])
+        individuals = np.bincount(different.of_row, minlength=len(balls)).astype(np.int64)
+    return _Routed(balls, individuals, route(division, boxes, balls))
+
+
+def _touched(routed: _Routed) -> list[list[int]]:
+    return [sorted(routed.routes.visits)]
+
+
+def _visitors(routed: _Routed, cell: int) -> Balls:
+    return routed.balls[routed.routes.visits[cell]]
+
+
+def _count_in(cell: Cell, balls: Balls) -> Within:
+    if cell.index is None:
+        return Within(np.zeros(len(balls), np.int64), np.zeros(len(balls), np.int64))
+    return cell.index.within(balls)
+
+
+def _distribution(routed: _Routed, cells: list[int], within: list[Within]) -> Distribution:
+    outer, inner = routed.routes.outer.copy(), routed.routes.inner.copy()
+    for cell, found in zip(cells, within, strict=True):
+        rows = routed.routes.visits[cell]
+        outer[rows] += found.outer
+        inner[rows] += found.inner
+    if not (outer >= 1).all():
+        # The own avatar is always within its own distance.
+        raise WorkerFault("an avatar was lost between the workers: nothing was measured")
+    return Distribution.of(outer - 1, inner, routed.individuals)
+
+
+def _add(one: Distribution, other: Distribution) -> Distribution:
+    return one + other

@@ -1,0 +1,291 @@
+"""From two partitioned data sets to a measure, on the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import operator
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
+from datetime import tzinfo
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from local_cloaking.distributed.cells import summarise_table
+from local_cloaking.distributed.counting import Placed, count_pairs
+from local_cloaking.distributed.distribution import Distribution
+from local_cloaking.distributed.engine import Engine, WorkerFault, connect
+from local_cloaking.distributed.figures import count_rows, near_copies, pairs_association
+from local_cloaking.distributed.pairs import pair_by_key, pair_by_order, sorted_columns
+from local_cloaking.distributed.parts import Pair, Part
+from local_cloaking.distributed.survey import Surveyed, encode_rows, learn, survey
+from local_cloaking.errors import InputError
+from local_cloaking.metric import (
+    ROW_ORDER,
+    LocalCloaking,
+    carried_over_warnings,
+    explained_by,
+    key_warning,
+    left_out_warnings,
+    refuse_absent_key,
+    refuse_dropped_key,
+    used_projection,
+    wanted_fit,
+)
+from local_cloaking.pairing import PairingEvidence, far_share, median_share, sorted_warnings
+from local_cloaking.projection import FAMD, cross_products, shares_of
+from local_cloaking.safeguards import judge_tables
+from local_cloaking.tables.cells import CellSummary
+from local_cloaking.tables.columns import Column
+from local_cloaking.tables.files import AS_FOUND
+
+if TYPE_CHECKING:
+    from local_cloaking.measuring import Inputs, Measured
+
+Floats = NDArray[np.float64]
+
+
+def measure_partitions(
+    inputs: Inputs,
+    *,
+    scheduler: str,
+    ncp: Any = None,
+    key: str | None = None,
+    categorical: Collection[str] = (),
+    drop: Collection[str] = (),
+    data_set: str | None = None,
+    k: int | None = None,
+    zone: tzinfo | None = None,
+) -> Measured:
+    """Measure Local Cloaking of data sets that no single machine holds.
+
+    Parameters
+    ----------
+    inputs
+        ``originals`` and ``avatars`` are folders of Parquet files, or single ones, that client and workers reach
+        by the same path or URI; ``projection`` is read here. Nothing else can be given.
+    scheduler
+        Address of the Dask scheduler, as ``tcp://host:8786``.
+    ncp, key, categorical, drop, data_set, k, zone
+        As in `local_cloaking.measuring.measure_files`.
+
+    Returns
+    -------
+    Measured
+        As from `local_cloaking.measuring.measure_files`; its counts are sorted, not in the order of the originals.
+
+    Raises
+    ------
+    InputError
+        If an input is refused, or the workers have another version of this package.
+    ClusterError
+        If scheduler or workers cannot be reached, or are lost; an OSError.
+    OSError
+        If a file cannot be read.
+
+    Examples
+    --------
+    >>> from local_cloaking.measuring import Inputs
+    >>> measure_partitions(Inputs("/data/originals", "/data/avatars"), scheduler="nowhere")
+    Traceback (most recent call last):
+    ...
+    local_cloaking.errors.InputError: ...
+    """
+    from local_cloaking.measuring import Measured, entries_of, read_projection
+
+    started = time.perf_counter()
+    _refuse_other_inputs(inputs)
+    refuse_dropped_key(key, drop)
+    projection, described = None, {}
+    if inputs.projection is not None:
+        projection, described["projection"] = read_projection(inputs.projection)
+    famd = wanted_fit(ncp, projection, categorical)
+    with connect(scheduler) as engine:
+        surveyed = _survey(engine, inputs, key, drop)
+        result = _measure(engine, surveyed, famd, projection)
+    sources = {"originals": asdict(surveyed.originals.source), "avatars": asdict(surveyed.avatars.source)}
+    entries = entries_of(result, {**sources, **described}, started, data_set=data_set, k=k, zone=zone)
+    return Measured(result, entries)
+
+
+def _refuse_other_inputs(inputs: Inputs) -> None:
+    given = {
+        "pairing": inputs.pairing is not None,
+        "original_coordinates": inputs.original_coordinates is not None,
+        "avatar_coordinates": inputs.avatar_coordinates is not None,
+        "separator, decimal and encoding": inputs.csv != AS_FOUND,
+    }
+    for name in (name for name, is_given in given.items() if is_given):
+        raise InputError(
+            f"not with Dask: {name}",
+            remedy="give Parquet data sets that are paired by row order or by `key`, or measure on one machine",
+        )
+
+
+@dataclass(frozen=True)
+class _Survey:
+    """Both data sets, with the columns that are measured; ``whole`` if none of the avatars' was left out."""
+
+    originals: Surveyed
+    avatars: Surveyed
+    key: str | None
+    whole: bool
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Encoded:
+    """Both tables on the workers (futures of `Part`), and their columns, added up."""
+
+    originals: list[Any]
+    avatars: list[Any]
+    original_columns: list[CellSummary]
+    avatar_columns: list[CellSummary]
+    pairs: list[Any]
+
+
+def _survey(engine: Engine, inputs: Inputs, key: str | None, drop: Collection[str]) -> _Survey:
+    originals = survey(engine, inputs.originals, key, "originals")
+    avatars = survey(engine, inputs.avatars, key, "avatars")
+    warnings = left_out_warnings(drop, originals.names, avatars.names)
+    whole, left_out = not warnings, {str(name) for name in drop}
+    if key is not None:
+        refuse_absent_key(key, originals.names, "originals")
+        refuse_absent_key(key, avatars.names, "avatars")
+        warnings.append(key_warning(key))
+        left_out.add(key)
+    one, other = (
+        table.wanting([name for name in table.names if name not in left_out]) for table in (originals, avatars)
+    )
+    return _Survey(one, other, key, whole, tuple(warnings))
+
+
+def _measure(engine: Engine, surveyed: _Survey, famd: FAMD, projection: FAMD | None) -> LocalCloaking:
+    columns, learnt_warnings = learn(engine, surveyed.originals, famd.categorical or ())
+    fitted_on = encode_rows(engine, surveyed.originals, columns, "originals")
+    summaries = summarise_table(engine, fitted_on, columns, quartiles=True)
+    shares = [shares_of(summary) for summary in summaries]
+    products = _products(engine, fitted_on, shares)
+    famd.fit_sums(columns, learnt_warnings, shares, products, surveyed.originals.n)
+    used, space_warnings = used_projection(famd, projection)
+    if used.columns_ != famd.columns_:
+        # The projection handed over is that of these originals, up to rounding: its types and fills hold.
+        fitted_on = encode_rows(engine, surveyed.originals, used.columns_, "originals")
+        summaries = summarise_table(engine, fitted_on, used.columns_, quartiles=True)
+    tables = _encode_avatars(engine, surveyed, fitted_on, summaries, used.columns_)
+    del fitted_on
+    return _judged(engine, surveyed, tables, famd, used, products, space_warnings)
+
+
+def _products(engine: Engine, parts: Sequence[Any], shares: Sequence[Floats]) -> Floats:
+    shared = engine.share(list(shares))
+    products: Floats = engine.total([engine.submit(_cross_products, part, shared) for part in parts], operator.add)
+    return products
+
+
+def _encode_avatars(
+    engine: Engine,
+    surveyed: _Survey,
+    originals: list[Any],
+    summaries: list[CellSummary],
+    columns: Sequence[Column],
+) -> _Encoded:
+    avatars = encode_rows(engine, surveyed.avatars, columns, "avatars")
+    if surveyed.key is None:
+        pairs = pair_by_order(engine, originals, surveyed.originals.rows, avatars, surveyed.avatars.rows)
+    else:
+        pairs = pair_by_key(engine, originals, avatars, surveyed.key)
+    return _Encoded(originals, avatars, summaries, summarise_table(engine, avatars, columns), pairs)
+
+
+def _judged(
+    engine: Engine,
+    surveyed: _Survey,
+    tables: _Encoded,
+    fitted: FAMD,
+    used: FAMD,
+    products: Floats,
+    space_warnings: list[str],
+) -> LocalCloaking:
+    ncp, n = int(fitted.n_components), surveyed.originals.n
+    shared = engine.share((used, tuple(range(len(used.columns_))), ncp))
+    placed = [engine.submit(_place_pair, pair, shared) for pair in tables.pairs]
+    z = pairs_association(engine, placed)
+    avatars = [engine.submit(_place, part, shared) for part in tables.avatars]
+    distribution = _counted(count_pairs(engine, placed, avatars, n), n)
+    closer, strictly = distribution.counts()
+    evidence = PairingEvidence(z, far_share(strictly), median_share(strictly), n)
+    rows = count_rows(engine, tables.originals, tables.avatars, tables.pairs, tables.original_columns)
+    findings = judge_tables(tables.original_columns, tables.avatar_columns, rows)
+    originals = [engine.submit(_place, part, shared) for part in tables.originals]
+    noisy = near_copies(engine, originals, surveyed.originals.rows, avatars)
+    warnings = [*surveyed.warnings, *space_warnings]
+    if z is None:
+        warnings.append("all originals, or all avatars, are alike")
+    if evidence.warning:
+        warnings.append(evidence.warning)
+    if surveyed.key is None:
+        both = sorted_columns(engine, tables.originals, tables.avatars)
+        warnings += sorted_warnings(used.columns_[place].name for place in both)
+    warnings += carried_over_warnings(findings.carried_over, float(np.median(closer)))
+    return LocalCloaking(
+        counts=closer,
+        strict_counts=strictly,
+        ncp=ncp,
+        space="refitted" if used is fitted else "handed over",
+        avatars_table="verified" if surveyed.whole else "not verified",
+        explained=explained_by(used)[:ncp],
+        pairing=ROW_ORDER if surveyed.key is None else f"key {surveyed.key!r}",
+        evidence=evidence,
+        findings=findings,
+        near_copies=noisy,
+        without_filled=_without_filled(engine, tables, fitted, products),
+        warnings=(*warnings, *findings.warnings),
+    )
+
+
+def _counted(distribution: Distribution, n: int) -> Distribution:
+    if int(distribution.individuals.sum()) != n:
+        raise WorkerFault("an individual was lost between the workers: nothing was measured")
+    return distribution
+
+
+def _without_filled(engine: Engine, tables: _Encoded, fitted: FAMD, products: Floats) -> float | None:
+    """Measure again without the columns in which a cell of either table was filled."""
+    both = zip(tables.original_columns, tables.avatar_columns, strict=True)
+    kept = [place for place, (one, other) in enumerate(both) if not (one.filled or other.filled)]
+    columns = fitted.columns_
+    if not kept or len(kept) == len(columns):
+        return None
+    # Which rows and columns of the cross-products are theirs.
+    of_column = np.repeat(np.arange(len(columns)), [column.width for column in columns])
+    theirs = np.flatnonzero(np.isin(of_column, kept))
+    try:
+        famd = FAMD(fitted.n_components).fit_sums(
+            [columns[place] for place in kept],
+            [],
+            [fitted.shares_[place] for place in kept],
+            products[np.ix_(theirs, theirs)],
+            fitted.n_rows_,
+        )
+    except InputError:
+        return None  # Too few independent components without them: there is no such figure.
+    shared = engine.share((famd, tuple(kept), int(fitted.n_components)))
+    placed = [engine.submit(_place_pair, pair, shared) for pair in tables.pairs]
+    avatars = [engine.submit(_place, part, shared) for part in tables.avatars]
+    n = fitted.n_rows_
+    return _counted(count_pairs(engine, placed, avatars, n), n).median()
+
+
+def _cross_products(part: Part, shares: list[Floats]) -> Floats:
+    return cross_products(part.columns, shares)
+
+
+def _place(part: Part, space: tuple[FAMD, tuple[int, ...], int]) -> Floats:
+    famd, places, ncp = space
+    return np.ascontiguousarray(famd.project(part.only(places))[:, :ncp])
+
+
+def _place_pair(pair: Pair, space: tuple[FAMD, tuple[int, ...], int]) -> Placed:
+    return Placed(_place(pair.originals, space), _place(pair.own_avatars, space))
