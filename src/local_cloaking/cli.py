@@ -46,8 +46,8 @@ def _main() -> None:
 
 @app.command()
 def measure(
-    originals: Annotated[Path, typer.Argument(help="CSV (also gzip) or Parquet, one row per individual.")],
-    avatars: Annotated[Path, typer.Argument(help="The avatars, with the same columns.")],
+    originals: Annotated[str, typer.Argument(help="CSV (also gzip) or Parquet, one row per individual.")],
+    avatars: Annotated[str, typer.Argument(help="The avatars, with the same columns.")],
     key: Key = None,
     pairing: Annotated[
         Path | None, typer.Option(help="Table of two columns: keys of originals, keys of their avatars.")
@@ -68,6 +68,13 @@ def measure(
     threshold_set_by: Annotated[str | None, typer.Option(help="Who set the threshold, for the record.")] = None,
     k: Annotated[int | None, typer.Option(help="The k of the avatarisation, for record and remedy.")] = None,
     data_set: Annotated[str | None, typer.Option(help="A name for the record.")] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            metavar="tcp://HOST:PORT",
+            help="Measure on the workers of this Dask scheduler: folders of Parquet files, also as URIs.",
+        ),
+    ] = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the record here.")
     ] = None,
@@ -80,23 +87,25 @@ def measure(
     def work() -> int:
         from local_cloaking.audit.record import build_record, peers_in
         from local_cloaking.gate import checked_threshold, judge
-        from local_cloaking.measuring import Inputs, measure_files, now
+        from local_cloaking.measuring import Inputs, measure_inputs, now
         from local_cloaking.tables import CsvOptions
 
         least = None if threshold is None else checked_threshold(threshold)
-        sources = (originals, avatars, pairing, projection, original_coordinates, avatar_coordinates)
+        tables = [_place(table, stored=dask is not None) for table in (originals, avatars)]
+        sources = (*tables, pairing, projection, original_coordinates, avatar_coordinates)
         _refuse_targets((json_file,), sources)
         inputs = Inputs(
-            originals=originals,
-            avatars=avatars,
+            originals=tables[0],
+            avatars=tables[1],
             projection=projection,
             pairing=pairing,
             original_coordinates=original_coordinates,
             avatar_coordinates=avatar_coordinates,
             csv=CsvOptions(separator, decimal, encoding),
         )
-        measured = measure_files(
+        measured = measure_inputs(
             inputs,
+            scheduler=dask,
             ncp=ncp,
             key=key,
             categorical=_names(categorical),
@@ -175,13 +184,18 @@ def avatarise(
     _run(work)
 
 
-def _refuse_targets(targets: Sequence[Path | None], sources: Sequence[Path | None]) -> None:
+def _place(table: str, *, stored: bool) -> Path | str:
+    """Return where a table lies: a path, or, where they can be read, a URI of object storage."""
+    return table if stored and "://" in table else Path(table)
+
+
+def _refuse_targets(targets: Sequence[Path | None], sources: Sequence[Path | str | None]) -> None:
     """Refuse what cannot be written, or would be written over what is read, before any work is done."""
-    taken = {path.resolve() for path in sources if path is not None}
+    taken = {path.resolve() for path in sources if isinstance(path, Path)}
     for target in (path for path in targets if path is not None):
         if target.is_dir():
             raise InputError("a folder stands where the file is to be written", remedy=_OTHER, file=target.name)
-        if target.resolve() in taken:
+        if target.resolve() in taken or target.resolve().parent in taken:
             raise InputError(
                 "it would be written over another file of this command", remedy=_OTHER, file=target.name
             )

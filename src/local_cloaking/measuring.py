@@ -109,6 +109,25 @@ def measure_files(
     return Measured(result, entries_of(result, read.described, started, data_set=data_set, k=k, zone=zone))
 
 
+def measure_inputs(inputs: Inputs, *, scheduler: str | None = None, **options: Any) -> Measured:
+    """Measure here, or on the workers of a Dask scheduler where one is given.
+
+    Parameters
+    ----------
+    inputs
+        As in `measure_files`, or in `local_cloaking.distributed.measure_partitions`.
+    scheduler
+        Address of the scheduler, or None.
+    options
+        As in `measure_files`.
+    """
+    if scheduler is None:
+        return measure_files(inputs, **options)
+    from local_cloaking.distributed import measure_partitions
+
+    return measure_partitions(inputs, scheduler=scheduler, **options)
+
+
 def entries_of(
     result: LocalCloaking,
     described: dict[str, dict[str, Any]],

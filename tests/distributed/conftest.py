@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import os
 import signal
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,31 +29,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @dataclass
 class Cluster:
-    """The processes of a cluster, and the files that they log to."""
+    """A running scheduler, and the folder in which its workers log."""
 
     address: str
     folder: Path
-    scheduler: subprocess.Popen[bytes]
-    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    processes: list[int] = field(default_factory=list)
 
-    def add_worker(self) -> subprocess.Popen[bytes]:
-        """Start a worker."""
-        name = f"worker-{len(self.workers)}"
-        arguments = [
-            "--nthreads",
-            "1",
-            "--memory-limit",
-            "1GB",
-            "--dashboard-address",
-            "127.0.0.1:0",
-            "--no-nanny",
-            "--name",
-            name,
-        ]
-        arguments += ["--local-directory", str(self.folder / name), "--host", "127.0.0.1"]
-        worker = start(["worker", self.address, *arguments], self.folder / f"{name}.log")
-        self.workers.append(worker)
+    def add_worker(self) -> int:
+        """Start a worker, and return its process."""
+        name = f"worker-{len(list(self.folder.glob('worker-*.log')))}"
+        arguments = ["--nthreads", "1", "--memory-limit", "1GB", "--no-nanny", "--name", name, "--no-dashboard"]
+        # Should nobody end it, it ends itself when its scheduler is gone.
+        arguments += ["--local-directory", str(self.folder), "--host", "127.0.0.1", "--death-timeout", "60"]
+        worker = _start(["worker", self.address, *arguments], self.folder / f"{name}.log")
+        self.processes.append(worker)
         return worker
+
+    @property
+    def scheduler(self) -> int:
+        """The scheduler's process."""
+        return self.processes[0]
 
     def log(self) -> str:
         """Return all that scheduler and workers have logged."""
@@ -59,33 +56,39 @@ class Cluster:
 
     def stop(self) -> None:
         """End every process of the cluster."""
-        for process in (*self.workers, self.scheduler):
-            if process.poll() is None:
-                process.send_signal(signal.SIGKILL)
-            process.wait(timeout=10)
+        for process in self.processes:
+            kill(process)
 
 
-def start(arguments: list[str], log: Path) -> subprocess.Popen[bytes]:
-    """Start ``dask ...`` as a process of its own."""
+def kill(process: int) -> None:
+    """End a process at once."""
+    with suppress(ProcessLookupError):
+        os.kill(process, signal.SIGKILL)
+    with suppress(ChildProcessError):
+        os.waitpid(process, 0)
+
+
+def _start(arguments: list[str], log: Path) -> int:
     # Workers compute with one thread each, whatever the machine has.
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
     with log.open("wb") as stream:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", "dask", *arguments], stdout=stream, stderr=subprocess.STDOUT, env=environment
         )
+    process.returncode = 0  # ended by its number, perhaps by another process
+    return process.pid
 
 
 def start_cluster(folder: Path, workers: int = 2) -> Cluster:
     """Start a scheduler and workers, and wait until the scheduler listens."""
     folder.mkdir(parents=True, exist_ok=True)
     port = free_port()
-    scheduler = start(
-        ["scheduler", "--host", "127.0.0.1", "--port", str(port), "--dashboard-address", "127.0.0.1:0"],
-        folder / "scheduler.log",
-    )
-    cluster = Cluster(f"tcp://127.0.0.1:{port}", folder, scheduler)
+    cluster = Cluster(f"tcp://127.0.0.1:{port}", folder)
+    arguments = ["--host", "127.0.0.1", "--port", str(port), "--dashboard-address", "127.0.0.1:0"]
+    arguments += ["--idle-timeout", "300"]
+    cluster.processes.append(_start(["scheduler", *arguments], folder / "scheduler.log"))
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and scheduler.poll() is None:
+    while time.monotonic() < deadline:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 break
@@ -102,9 +105,33 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+@contextmanager
+def _locked(path: Path) -> Iterator[list[str]]:
+    """Read the lines of a file and write them back, one process at a time."""
+    with path.open("a+") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        stream.seek(0)
+        lines = stream.read().splitlines()
+        yield lines
+        stream.truncate(0)
+        stream.write("\n".join(lines))
+
+
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster for all tests of this process; those that kill something start their own."""
-    running = start_cluster(tmp_path_factory.mktemp("cluster"))
+    """One cluster for all processes of a test run; tests that kill something start, or add, their own."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cluster"
+    folder.mkdir(exist_ok=True)
+    with _locked(folder / "users") as lines:
+        if not lines:
+            started = start_cluster(folder)
+            lines[:] = ["0", started.address, *map(str, started.processes)]
+        lines[0] = str(int(lines[0]) + 1)
+        running = Cluster(lines[1], folder, [int(line) for line in lines[2:]])
     yield running
-    running.stop()
+    with _locked(folder / "users") as lines:
+        lines[0] = str(int(lines[0]) - 1)
+        if lines[0] == "0":
+            running.stop()
+            lines.clear()

@@ -19,8 +19,8 @@ def require_passed(verdict: Any, avatars: Any, *, accept_unverified: bool = Fals
     published compared with those that were measured.
 
     :param verdict: The output of the check: ``gate.verdict`` or ``check.output``.
-    :param avatars: Path or URI of the avatars about to be published. Read it at once: what takes its place after
-        this call was not looked at.
+    :param avatars: Path or URI of the avatars about to be published, a file or a folder of Parquet files. Read it
+        at once: what takes its place after this call was not looked at.
     :param accept_unverified: Also accept a verdict that does not speak of the whole table: from bare
         coordinates, or with columns that were left out.
     :return: The path, links resolved, or the URI.
@@ -41,7 +41,8 @@ def require_passed(verdict: Any, avatars: Any, *, accept_unverified: bool = Fals
                 "the verdict does not speak of the whole table: coordinates were given, or columns left out"
             )
         place = place.resolve() if isinstance(place, Path) else place
-    if sha256_of(place) != passed["avatars_sha256"]:
+        found = sha256_of(place)
+    if found != passed["avatars_sha256"]:
         raise AirflowFailException(
             f"{place.name} is not the file that passed: its hash differs; measure and check it before it leaves"
         )

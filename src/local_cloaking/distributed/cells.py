@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from local_cloaking.distributed.engine import Engine
 from local_cloaking.distributed.parts import Part
-from local_cloaking.distributed.selection import order_statistics
+from local_cloaking.distributed.selection import Ranked, quartiles_of
 from local_cloaking.tables.cells import CellSummary, category_summary
 from local_cloaking.tables.columns import Column
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+NOTHING_RANKED: Mapping[str, Ranked] = {}
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class _Sums:
 
 
 def summarise_table(
-    engine: Engine, parts: Sequence[Any], columns: Sequence[Column], *, quartiles: bool = False
+    engine: Engine, parts: Sequence[Any], columns: Sequence[Column], ranked: Mapping[str, Ranked] = NOTHING_RANKED
 ) -> list[CellSummary]:
     """Add up the encoded columns of a table; see `local_cloaking.tables.cells.summarise_cells`.
 
@@ -55,14 +57,13 @@ def summarise_table(
         Futures of `Part`, one per partition.
     columns
         What was learnt of the columns.
-    quartiles
-        Whether the quartiles of numbers are wanted too.
+    ranked
+        The numbers that quartiles are made of, where these are wanted.
     """
     sums: list[_Sums] = engine.total([engine.submit(_sums, part) for part in parts], _add_lists)
     numbers = [place for place, column in enumerate(columns) if column.role == "number"]
     means = {place: _mean(sums[place]) for place in numbers}
     squares: dict[int, float] = engine.total([engine.submit(_squares, part, means) for part in parts], _add_dicts)
-    of_column = _quartiles(engine, parts, {place: sums[place] for place in numbers}) if quartiles else {}
     summaries = []
     for place, (column, added) in enumerate(zip(columns, sums, strict=True)):
         if column.role == "category":
@@ -77,7 +78,7 @@ def summarise_table(
                 highest=added.highest,
                 mean=means[place],
                 deviation=math.sqrt(squares[place] / added.rows) if added.lowest < added.highest else 0.0,
-                quartiles=of_column.get(place, (math.nan, math.nan)),
+                quartiles=_quartiles(column, added, ranked),
                 level_counts=added.level_counts,
             )
         )
@@ -108,30 +109,10 @@ def _squares(part: Part, means: dict[int, float]) -> dict[int, float]:
         return {place: float(np.sum((part.columns[place].values - mean) ** 2)) for place, mean in means.items()}
 
 
-def _quartiles(engine: Engine, parts: Sequence[Any], sums: dict[int, _Sums]) -> dict[int, tuple[float, float]]:
-    names = {place: str(place) for place in sums}
-    ordered = [engine.submit(_sorted_numbers, part, names) for part in parts]
-    ranks = {names[place]: _ranks(added.rows) for place, added in sums.items()}
-    extremes = {names[place]: (added.lowest, added.highest) for place, added in sums.items()}
-    found = order_statistics(engine, ordered, ranks, extremes)
-    return {place: _interpolated(found[name], sums[place].rows) for place, name in names.items()}
-
-
-def _ranks(rows: int) -> list[int]:
-    places = [share * (rows - 1) for share in (0.25, 0.75)]
-    return sorted({rank for place in places for rank in (math.floor(place), math.ceil(place))})
-
-
-def _interpolated(found: dict[int, float], rows: int) -> tuple[float, float]:
-    lower, upper = (
-        float(np.quantile([found[math.floor(place)], found[math.ceil(place)]], place - math.floor(place)))
-        for place in (0.25 * (rows - 1), 0.75 * (rows - 1))
-    )
-    return lower, upper
-
-
-def _sorted_numbers(part: Part, names: dict[int, str]) -> dict[str, Floats]:
-    return {name: np.sort(part.columns[place].values) for place, name in names.items()}
+def _quartiles(column: Column, sums: _Sums, ranked: Mapping[str, Ranked]) -> tuple[float, float]:
+    if column.name not in ranked:
+        return math.nan, math.nan
+    return quartiles_of(ranked[column.name], sums.rows - sums.missing, sums.rows, column.fill)
 
 
 def _add_lists(ones: list[_Sums], others: list[_Sums]) -> list[_Sums]:

@@ -162,17 +162,17 @@ def _survey(engine: Engine, inputs: Inputs, key: str | None, drop: Collection[st
 
 
 def _measure(engine: Engine, surveyed: _Survey, famd: FAMD, projection: FAMD | None) -> LocalCloaking:
-    columns, learnt_warnings = learn(engine, surveyed.originals, famd.categorical or ())
-    fitted_on = encode_rows(engine, surveyed.originals, columns, "originals")
-    summaries = summarise_table(engine, fitted_on, columns, quartiles=True)
+    learnt = learn(engine, surveyed.originals, famd.categorical or ())
+    fitted_on = encode_rows(engine, surveyed.originals, learnt.columns, "originals")
+    summaries = summarise_table(engine, fitted_on, learnt.columns, learnt.ranked)
     shares = [shares_of(summary) for summary in summaries]
     products = _products(engine, fitted_on, shares)
-    famd.fit_sums(columns, learnt_warnings, shares, products, surveyed.originals.n)
+    famd.fit_sums(learnt.columns, learnt.warnings, shares, products, surveyed.originals.n)
     used, space_warnings = used_projection(famd, projection)
     if used.columns_ != famd.columns_:
         # The projection handed over is that of these originals, up to rounding: its types and fills hold.
         fitted_on = encode_rows(engine, surveyed.originals, used.columns_, "originals")
-        summaries = summarise_table(engine, fitted_on, used.columns_, quartiles=True)
+        summaries = summarise_table(engine, fitted_on, used.columns_, learnt.ranked)
     tables = _encode_avatars(engine, surveyed, fitted_on, summaries, used.columns_)
     del fitted_on
     return _judged(engine, surveyed, tables, famd, used, products, space_warnings)

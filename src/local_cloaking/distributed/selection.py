@@ -6,6 +6,7 @@ asking, pass after pass, how many numbers lie below each of some hundred bounds,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,11 @@ Integers = NDArray[np.int64]
 
 #: Bounds that are asked about at once, for each rank that is still open.
 BOUNDS = 512
+#: The shares of the numbers that lie below the quartiles.
+_QUARTILES = (0.25, 0.75)
+
+#: Numbers of a column, by their ranks.
+Ranked = dict[int, float]
 
 
 def order_statistics(
@@ -59,6 +65,58 @@ def order_statistics(
     for (name, rank), (low, _) in intervals.items():
         found[name][rank] = float(_numbers([low])[0])
     return found
+
+
+def median_ranks(known: int) -> set[int]:
+    """Return the ranks that the median of so many numbers is made of."""
+    return {(known - 1) // 2, known // 2}
+
+
+def median_of(ranked: Ranked, known: int) -> float:
+    """Return the median of so many numbers."""
+    return float(np.mean([ranked[rank] for rank in sorted(median_ranks(known))]))
+
+
+def quartile_ranks(known: int, rows: int) -> set[int]:
+    """Return the ranks of numbers that quartiles are made of, where ``rows - known`` cells are to be filled."""
+    filled = {rank for share in _QUARTILES for rank in _around(share, rows)}
+    return {rank for rank in filled | {rank - (rows - known) for rank in filled} if 0 <= rank < known}
+
+
+def quartiles_of(ranked: Ranked, known: int, rows: int, fill: float) -> tuple[float, float]:
+    """Return the quartiles of numbers and fills together.
+
+    Parameters
+    ----------
+    ranked
+        The numbers of the `quartile_ranks`.
+    known, rows
+        How many numbers there are, and how many with the fills.
+    fill
+        What missing cells are filled with.
+
+    Examples
+    --------
+    >>> quartiles_of({0: 1.0, 1: 2.0, 2: 9.0}, known=3, rows=5, fill=2.0)
+    (2.0, 2.0)
+    """
+
+    def of_rank(rank: int) -> float:
+        # All fills lie in one place of the order: before it, a number keeps its rank; after it, it moves on.
+        before = ranked[rank] if rank < known else math.inf
+        after = ranked[rank - (rows - known)] if rank >= rows - known else -math.inf
+        return max(after, min(before, fill))
+
+    lower, upper = (
+        float(np.quantile([of_rank(rank) for rank in _around(share, rows)], share * (rows - 1) % 1))
+        for share in _QUARTILES
+    )
+    return lower, upper
+
+
+def _around(share: float, rows: int) -> tuple[int, int]:
+    place = share * (rows - 1)
+    return math.floor(place), math.ceil(place)
 
 
 def _bounds(name: str, intervals: Mapping[tuple[str, int], tuple[int, int]]) -> list[int]:

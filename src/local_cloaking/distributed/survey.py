@@ -18,7 +18,13 @@ from numpy.typing import NDArray
 
 from local_cloaking.distributed.engine import Engine
 from local_cloaking.distributed.parts import Part
-from local_cloaking.distributed.selection import order_statistics
+from local_cloaking.distributed.selection import (
+    Ranked,
+    median_of,
+    median_ranks,
+    order_statistics,
+    quartile_ranks,
+)
 from local_cloaking.errors import InputError
 from local_cloaking.limits import IDENTIFIER_MIN_ROWS, MAX_LEVELS
 from local_cloaking.tables.columns import (
@@ -148,24 +154,41 @@ def survey(engine: Engine, place: Any, key: str | None, table: str) -> Surveyed:
     return Surveyed(readers, tuple(p.rows for p in prints if p.rows), names, _source(found, files, rows))
 
 
-def learn(
-    engine: Engine, originals: Surveyed, categorical: Collection[str]
-) -> tuple[tuple[Column, ...], list[str]]:
-    """Learn the columns of the originals; parameters and errors are those of `learn_columns`.
+@dataclass(frozen=True)
+class Learnt:
+    """The columns of the originals.
 
-    Returns
-    -------
+    Attributes
+    ----------
     columns, warnings
+        As from `local_cloaking.tables.columns.learn_columns`.
+    ranked
+        For each column of numbers, those that medians and quartiles are made of.
     """
+
+    columns: tuple[Column, ...]
+    warnings: list[str]
+    ranked: dict[str, Ranked]
+
+
+def learn(engine: Engine, originals: Surveyed, categorical: Collection[str]) -> Learnt:
+    """Learn the columns of the originals; errors are those of `local_cloaking.tables.columns.learn_columns`."""
     names = originals.readers[0].names
     declared = checked_declaration(categorical, names)
     looked = [engine.submit(_summarise, reader, declared) for reader in originals.readers]
     summaries: list[ColumnSummary] = engine.total([engine.submit(_first, both) for both in looked], _sum_columns)
     numbers = [engine.submit(_second, both) for both in looked]
-    summaries = _with_medians(engine, numbers, summaries, declared)
+    ranked = _ranked(engine, numbers, summaries, declared)
+    summaries = [
+        replace(summary, median=median_of(ranked[summary.name], summary.known))
+        if summary.name in ranked
+        else summary
+        for summary in summaries
+    ]
     summaries = _with_differences(engine, numbers, summaries)
     learnt = [learn_column(summary, declared=summary.name in declared) for summary in summaries]
-    return tuple(column for column, _ in learnt), [warning for _, warnings in learnt for warning in warnings]
+    warnings = [warning for _, warnings in learnt for warning in warnings]
+    return Learnt(tuple(column for column, _ in learnt), warnings, ranked)
 
 
 def encode_rows(engine: Engine, table: Surveyed, columns: Sequence[Column], name: str) -> list[Any]:
@@ -283,23 +306,17 @@ def _sum_words(one: ColumnSummary, other: ColumnSummary) -> tuple[tuple[Any, ...
     return words, tuple(total[word] for word in words)
 
 
-def _with_medians(
+def _ranked(
     engine: Engine, numbers: Sequence[Any], summaries: Sequence[ColumnSummary], declared: set[str]
-) -> list[ColumnSummary]:
-    wanted = {
-        summary.name: summary
+) -> dict[str, Ranked]:
+    """Find what medians and quartiles are made of, of all columns at once."""
+    wanted = [
+        summary
         for summary in summaries
         if summary.known and not summary.infinite and not is_category(summary, declared=summary.name in declared)
-    }
-    ranks = {name: {(summary.known - 1) // 2, summary.known // 2} for name, summary in wanted.items()}
-    extremes = {name: (summary.lowest, summary.highest) for name, summary in wanted.items()}
-    found = order_statistics(engine, numbers, ranks, extremes)
-    return [
-        replace(summary, median=float(np.median(list(found[summary.name].values()))))
-        if summary.name in wanted
-        else summary
-        for summary in summaries
     ]
+    ranks = {one.name: median_ranks(one.known) | quartile_ranks(one.known, one.rows) for one in wanted}
+    return order_statistics(engine, numbers, ranks, {one.name: (one.lowest, one.highest) for one in wanted})
 
 
 def _with_differences(

@@ -54,6 +54,8 @@ class LocalCloakingOperator(BaseOperator):
     :param separator: CSV: what separates cells; found out by default. (templated)
     :param decimal: CSV: ``.`` or ``,``; found out by default. (templated)
     :param encoding: CSV: as ``utf-8`` or ``latin-1``; found out by default. (templated)
+    :param dask_scheduler: Address of a Dask scheduler, as ``tcp://host:8786``, whose workers measure: originals
+        and avatars are then folders of Parquet files that the workers reach, too. (templated)
     """
 
     template_fields: Sequence[str] = (
@@ -73,6 +75,7 @@ class LocalCloakingOperator(BaseOperator):
         "separator",
         "decimal",
         "encoding",
+        "dask_scheduler",
     )
     ui_color = "#dfeef7"
 
@@ -95,6 +98,7 @@ class LocalCloakingOperator(BaseOperator):
         separator: Any = None,
         decimal: Any = None,
         encoding: Any = None,
+        dask_scheduler: Any = None,
         **kwargs: Any,
     ) -> None:
         # So that `task.output["local_cloaking"]` reads one entry.
@@ -116,6 +120,7 @@ class LocalCloakingOperator(BaseOperator):
         self.separator = separator
         self.decimal = decimal
         self.encoding = encoding
+        self.dask_scheduler = dask_scheduler
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Measure, keep the counts, return the figure."""
@@ -125,11 +130,12 @@ class LocalCloakingOperator(BaseOperator):
     def _measure(self, context: Context) -> dict[str, Any]:
         from local_cloaking.audit.evidence import Evidence
         from local_cloaking.audit.store import write_whole
-        from local_cloaking.measuring import measure_files
+        from local_cloaking.measuring import measure_inputs
 
         run = run_of(context)
-        measured = measure_files(
+        measured = measure_inputs(
             self._inputs(),
+            scheduler=text(self.dask_scheduler, "dask_scheduler"),
             ncp=whole(self.ncp, "ncp"),
             key=text(self.key, "key"),
             categorical=names(self.categorical, "categorical"),
