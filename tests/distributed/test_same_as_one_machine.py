@@ -13,7 +13,7 @@ import pytest
 
 from local_cloaking import FAMD, InputError
 from local_cloaking.measuring import measure_files
-from tests.distributed.tables import Both, measured_both, mixed, noisy, write_both
+from tests.partitioned import Both, measured_both, mixed, noisy, write_both
 
 #: What differs: where the tables lie, and when they were measured.
 APART = {"inputs", "avatars_sha256", "measured_at", "duration_seconds"}

@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.cluster import cluster
+
+__all__ = ["cluster"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
