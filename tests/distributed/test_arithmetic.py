@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from local_cloaking.distributed import counting, selection
-from local_cloaking.distributed.counting import Placed, count_pairs
+from local_cloaking.distributed.counting import Cells
 from local_cloaking.distributed.distribution import Distribution
 from local_cloaking.distributed.division import Box, divide, route
 from local_cloaking.neighbours import count_closer_avatars
@@ -80,8 +80,8 @@ def test_counts_are_those_of_one_machine(make, components, parts, cells, inline,
     own = rng.permutation(600)
     monkeypatch.setattr(counting, "FEWEST_CELLS", cells)
     monkeypatch.setattr(counting, "SAMPLE", 150)
-    pairs = [Placed(*both) for both in zip(parts_of(x, parts), parts_of(y[own], parts), strict=True)]
-    found = count_pairs(inline, pairs, parts_of(y, parts + 1), 600)
+    cells_of_avatars = Cells(inline, parts_of(y, parts + 1), 600)
+    found = cells_of_avatars.count(parts_of(x, parts), parts_of(y[own], parts))
     expected = count_closer_avatars(x, y, own)
     alone = Distribution.of(expected.closer, expected.strictly_closer, np.ones(600, np.int64))
     assert all(np.array_equal(getattr(found, name), getattr(alone, name)) for name in vars(alone))

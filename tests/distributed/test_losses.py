@@ -34,14 +34,14 @@ def both(tmp_path) -> Both:
 
 def before_counting(monkeypatch: pytest.MonkeyPatch, happens: Any) -> None:
     """Let something happen when the rows are encoded and paired on the workers, and nothing is counted yet."""
-    counted = measure.count_pairs
+    cells = measure.Cells
 
-    def first(engine: Any, *args: Any) -> Any:
-        monkeypatch.setattr(measure, "count_pairs", counted)
-        happens(engine)
-        return counted(engine, *args)
+    def first(*args: Any) -> Any:
+        monkeypatch.setattr(measure, "Cells", cells)
+        happens(args)
+        return cells(*args)
 
-    monkeypatch.setattr(measure, "count_pairs", first)
+    monkeypatch.setattr(measure, "Cells", first)
 
 
 def test_a_worker_killed_in_the_middle_changes_nothing(cluster, both, monkeypatch):

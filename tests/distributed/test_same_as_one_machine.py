@@ -187,7 +187,7 @@ def test_the_doctored_tables_do_what_they_are_named_for():
     assert "both tables are sorted" in warned["sorted_apart"]
     assert "numbers the rows" in warned["numbered"]
     assert "is it an identifier" in warned["numbered"]
-    assert "copies of originals with a little noise" in str(local_cloaking(*copies_with_noise(), ncp=2).reason)
+    assert local_cloaking(*copies_with_noise(), ncp=2).near_copies is not None
 
 
 def test_a_projection_handed_over_is_used_and_checked(cluster, tmp_path):

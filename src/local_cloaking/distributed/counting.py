@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,19 +21,11 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 #: Avatars in a cell, about; few cells make few tasks, small cells fit in memory beside everything else.
-CELL_AVATARS = 250_000
+CELL_AVATARS = 500_000
 #: So that small tables, too, are divided, and large ones not into more tasks than a scheduler likes.
 FEWEST_CELLS, MOST_CELLS = 4, 512
 #: Avatars that the division is learnt from.
 SAMPLE = 50_000
-
-
-@dataclass(frozen=True, repr=False)
-class Placed(Weighed):
-    """Coordinates of originals and, row by row, of their avatars; shapes (n, p)."""
-
-    originals: Floats
-    own_avatars: Floats
 
 
 class Cell:
@@ -62,39 +55,49 @@ class _Routed(Weighed):
         return 64 + rows + int(self.balls.centres.nbytes + 5 * self.balls.outer.nbytes)
 
 
-def count_pairs(engine: Engine, pairs: Sequence[Any], avatars: Sequence[Any], m: int) -> Distribution:
-    """Count the closer avatars of each original.
+class Cells:
+    """All avatars, divided in space and prepared on the workers.
 
     Parameters
     ----------
     engine
         Where the parts lie.
-    pairs
-        Futures of `Placed`, one per partition of pairs.
     avatars
-        Futures of the avatars' coordinates, one per partition.
+        Futures of their coordinates, one per partition.
     m
         Number of avatars.
     """
-    per_part = -(-SAMPLE // len(avatars))
-    sample = engine.total([engine.submit(_sample, part, per_part) for part in avatars], _rows_together)
-    division = divide(sample, min(MOST_CELLS, max(FEWEST_CELLS, -(-m // CELL_AVATARS))))
-    shared = engine.share(division)
-    splits = [engine.submit(_split_in_space, part, shared) for part in avatars]
-    cells = engine.shuffle(splits, division.cells, _cell, sample.shape[1])
-    del splits
-    boxes = engine.add_up([engine.submit(_box, cell) for cell in cells], _chain)
-    routed = [engine.submit(_route, pair, shared, boxes) for pair in pairs]
-    touched: list[list[int]] = engine.total([engine.submit(_touched, part) for part in routed], _chain)
-    counted = []
-    for part, its_cells in zip(routed, touched, strict=True):
-        within = [
-            engine.submit(_count_in, cells[cell], engine.submit(_visitors, part, cell)) for cell in its_cells
+
+    def __init__(self, engine: Engine, avatars: Sequence[Any], m: int) -> None:
+        self._engine = engine
+        per_part = -(-SAMPLE // len(avatars))
+        sample = engine.total([engine.submit(_sample, part, per_part) for part in avatars], _rows_together)
+        division = divide(sample, min(MOST_CELLS, max(FEWEST_CELLS, -(-m // CELL_AVATARS))))
+        self._division = engine.share(division)
+        splits = [engine.submit(_split_in_space, part, self._division) for part in avatars]
+        self._cells = engine.shuffle(splits, division.cells, _cell, sample.shape[1])
+        self._boxes = engine.add_up([engine.submit(_box, cell) for cell in self._cells], _chain)
+
+    def count(self, originals: Sequence[Any], own_avatars: Sequence[Any]) -> Distribution:
+        """Count the closer avatars of originals.
+
+        Parameters
+        ----------
+        originals, own_avatars
+            Futures of coordinates, row by row; all originals or some.
+        """
+        submit = self._engine.submit
+        routed = [
+            submit(_route, one, other, self._division, self._boxes)
+            for one, other in zip(originals, own_avatars, strict=True)
         ]
-        counted.append(engine.submit(_distribution, part, its_cells, within))
-    del routed
-    distribution: Distribution = engine.total(counted, _add)
-    return distribution
+        touched: list[list[int]] = self._engine.total([submit(_touched, part) for part in routed], _chain)
+        counted = []
+        for part, its_cells in zip(routed, touched, strict=True):
+            within = [submit(_count_in, self._cells[cell], submit(_visitors, part, cell)) for cell in its_cells]
+            counted.append(submit(_distribution, part, its_cells, within))
+        distribution: Distribution = self._engine.total(counted, operator.add)
+        return distribution
 
 
 def _sample(avatars: Floats, rows: int) -> Floats:
@@ -124,14 +127,14 @@ def _chain(one: list[Any], other: list[Any]) -> list[Any]:
     return one + other
 
 
-def _route(pair: Placed, division: Division, boxes: list[Box]) -> _Routed:
+def _route(originals: Floats, own_avatars: Floats, division: Division, boxes: list[Box]) -> _Routed:
     """Find the cells of the different balls: of discrete data, there are few."""
-    different = pairs_of_places(pair.originals, pair.own_avatars, None)
+    different = pairs_of_places(originals, own_avatars, None)
     if different is None:
-        balls = Balls.around(pair.originals, pair.own_avatars)
+        balls = Balls.around(originals, own_avatars)
         individuals = np.ones(len(balls), np.int64)
     else:
-        balls = Balls.around(pair.originals[different.rows], pair.own_avatars[different.rows])
+        balls = Balls.around(originals[different.rows], own_avatars[different.rows])
         individuals = np.bincount(different.of_row, minlength=len(balls)).astype(np.int64)
     return _Routed(balls, individuals, route(division, boxes, balls))
 
@@ -160,7 +163,3 @@ def _distribution(routed: _Routed, cells: list[int], within: list[Within]) -> Di
         # The own avatar is always within its own distance.
         raise WorkerFault("an avatar was lost between the workers: nothing was measured")
     return Distribution.of(outer - 1, inner, routed.individuals)
-
-
-def _add(one: Distribution, other: Distribution) -> Distribution:
-    return one + other

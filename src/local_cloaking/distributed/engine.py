@@ -78,7 +78,13 @@ class Engine:
         """
         with self._losses():
             self._wait(future)
-            return future.result(timeout=WORKERS_SECONDS)
+            try:
+                return future.result(timeout=WORKERS_SECONDS)
+            except (ImportError, RuntimeError, AttributeError) as error:
+                # As where a worker lacks a package that opens the storage; its message may show what was sent.
+                raise WorkerFault(
+                    f"{type(error).__name__} on a worker: is the same software everywhere?"
+                ) from None
 
     def add_up(self, futures: Sequence[Any], add: Callable[[Any, Any], Any]) -> Any:
         """Add up results of partitions, in their order, some at a time. Returns a future."""

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from local_cloaking.distributed.counting import Placed
 from local_cloaking.distributed.distribution import Distribution
 from local_cloaking.distributed.engine import Engine
-from local_cloaking.distributed.parts import Pair, Part
+from local_cloaking.distributed.pairs import Pairs
+from local_cloaking.distributed.parts import Part
 from local_cloaking.neighbours import refuse_beyond, rows_beyond
 from local_cloaking.pairing import PlaceSums, association, centred
 from local_cloaking.safeguards import (
@@ -35,49 +35,56 @@ Hashes = NDArray[np.uint64]
 HashCounts = tuple[Hashes, Integers]
 
 
-def pairs_association(engine: Engine, pairs: Sequence[Any]) -> float | None:
+def pairs_association(engine: Engine, originals: Sequence[Any], avatars: Sequence[Any]) -> float | None:
     """Return z of the pairs, from sums; see `local_cloaking.pairing.pairing_evidence`.
-
-    Raises
-    ------
-    InputError
-        If a coordinate is not finite, or too large to be squared.
-    """
-    beyond = engine.total([engine.submit(_beyond, pair) for pair in pairs], operator.add)
-    for rows, table in zip(beyond.tolist(), ("originals", "avatars"), strict=True):
-        refuse_beyond(rows, table)
-    places = engine.total([engine.submit(_places, pair) for pair in pairs], _add_places)
-    squares = engine.total([engine.submit(_products, pair, places) for pair in pairs], _add_products)
-    return association(squares[:2], float(squares[2]), places[0].rows)
-
-
-def count_rows(
-    engine: Engine,
-    originals: Sequence[Any],
-    avatars: Sequence[Any],
-    pairs: Sequence[Any],
-    summaries: Sequence[CellSummary],
-) -> RowFigures:
-    """Count copies, real rows, duplicates, different rows, and peers in the columns that are carried over.
 
     Parameters
     ----------
     engine
         Where the parts lie.
     originals, avatars
-        Futures of `Part`.
+        Futures of coordinates, the avatars row by row as the originals.
+
+    Raises
+    ------
+    InputError
+        If a coordinate is not finite, or too large to be squared.
+    """
+    middles = []
+    for table, parts in (("originals", originals), ("avatars", avatars)):
+        refuse_beyond(engine.total([engine.submit(rows_beyond, part) for part in parts], operator.add), table)
+        middles.append(engine.total([engine.submit(PlaceSums.of, part) for part in parts], operator.add))
+    products = [
+        engine.submit(_products, one, other, middles) for one, other in zip(originals, avatars, strict=True)
+    ]
+    x_squares, y_squares, product = engine.total(products, _add_products)
+    return association([x_squares, y_squares], product, middles[0].rows)
+
+
+def count_rows(engine: Engine, pairs: Pairs, summaries: Sequence[CellSummary]) -> RowFigures:
+    """Count copies, real rows, duplicates, different rows, and peers in the columns that are carried over.
+
+    Parameters
+    ----------
+    engine
+        Where the parts lie.
     pairs
-        Futures of `Pair`.
+        All rows.
     summaries
         The originals' columns, added up.
     """
     shared, n = engine.share(tuple(summaries)), summaries[0].rows
-    agreeing: Integers = engine.total([engine.submit(_agreeing, pair, shared) for pair in pairs], operator.add)
+    agreeing: Integers = engine.total(
+        [
+            engine.submit(_agreeing, one, other, shared)
+            for one, other in zip(pairs.originals, pairs.avatars, strict=True)
+        ],
+        operator.add,
+    )
     carried = carried_columns(agreeing[:-1].tolist(), n)
     every = list(range(len(summaries)))
-    buckets = max(len(originals), len(avatars))
-    ones = _hash_buckets(engine, originals, every, shared, buckets)
-    others = _hash_buckets(engine, avatars, every, shared, buckets)
+    ones = _hash_buckets(engine, pairs.originals, every, shared)
+    others = _hash_buckets(engine, pairs.avatars, every, shared)
     compared = [engine.submit(_compare, one, other) for one, other in zip(ones, others, strict=True)]
     duplicates, real, different, different_avatars = engine.total(compared, operator.add).tolist()
     return RowFigures(
@@ -86,67 +93,59 @@ def count_rows(
         duplicates=duplicates,
         distinct_originals=different,
         distinct_avatars=different_avatars,
-        carried_over=_carried_over(engine, avatars, pairs, carried, summaries, shared) if carried else None,
+        carried_over=_carried_over(engine, pairs, carried, summaries, shared) if carried else None,
     )
 
 
-def near_copies(
-    engine: Engine, originals: Sequence[Any], rows: Sequence[int], avatars: Sequence[Any]
-) -> str | None:
+def near_copies(engine: Engine, pairs: Pairs, originals: Sequence[Any], avatars: Sequence[Any]) -> str | None:
     """Say that the avatars are originals with a little noise; see `local_cloaking.safeguards.near_copies_reason`.
 
     Parameters
     ----------
     engine
         Where the parts lie.
+    pairs
+        All rows.
     originals, avatars
-        Futures of coordinates, those of the originals in the order of the table.
-    rows
-        Rows of each partition of the originals.
+        Futures of their coordinates.
     """
-    chosen, starts = near_copy_sample(sum(rows)), np.concatenate([[0], np.cumsum(rows)])
+    counts = engine.total([engine.submit(_lengths, part) for part in pairs.originals], operator.add)
+    chosen = near_copy_sample(sum(counts))
     samples = [
-        engine.submit(_rows_of, part, chosen[(chosen >= start) & (chosen < start + count)] - start)
-        for part, start, count in zip(originals, starts, rows, strict=False)
+        engine.submit(rows_of, part, coordinates, chosen)
+        for part, coordinates in zip(pairs.originals, originals, strict=True)
     ]
     sample = engine.add_up(samples, _rows_together)
     to_avatar = engine.total([engine.submit(_nearest, part, sample) for part in avatars], np.minimum)
-    to_other = engine.total([engine.submit(_nearest_other, part, sample) for part in originals], np.minimum)
+    to_other = engine.total([engine.submit(nearest_other, part, sample) for part in originals], np.minimum)
     return judge_near_copies(to_avatar, to_other)
 
 
-def _beyond(pair: Placed) -> Integers:
-    return np.array([rows_beyond(pair.originals), rows_beyond(pair.own_avatars)])
+def rows_of(part: Part, coordinates: Floats, chosen: Integers) -> Floats:
+    """Return the coordinates of those rows of a part that are among the chosen rows of the table."""
+    return coordinates[np.isin(part.rows, chosen)]
 
 
-def _places(pair: Placed) -> list[PlaceSums]:
-    return [PlaceSums.of(pair.originals), PlaceSums.of(pair.own_avatars)]
+def _products(one: Floats, other: Floats, middles: Sequence[PlaceSums]) -> tuple[Floats, Floats, float]:
+    x, y = centred(one, middles[0]), centred(other, middles[1])
+    return x.T @ x, y.T @ y, float(np.sum(x * y))
 
 
-def _add_places(ones: list[PlaceSums], others: list[PlaceSums]) -> list[PlaceSums]:
-    return [one + other for one, other in zip(ones, others, strict=True)]
+def _add_products(
+    one: tuple[Floats, Floats, float], other: tuple[Floats, Floats, float]
+) -> tuple[Floats, Floats, float]:
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
 
 
-def _products(pair: Placed, places: list[PlaceSums]) -> list[Any]:
-    x, y = centred(pair.originals, places[0]), centred(pair.own_avatars, places[1])
-    return [x.T @ x, y.T @ y, float(np.sum(x * y))]
-
-
-def _add_products(ones: list[Any], others: list[Any]) -> list[Any]:
-    return [one + other for one, other in zip(ones, others, strict=True)]
-
-
-def _agreeing(pair: Pair, summaries: Sequence[CellSummary]) -> Integers:
+def _agreeing(one: Part, other: Part, summaries: Sequence[CellSummary]) -> Integers:
     """Count, for each column, the pairs that agree in it; then the copies."""
-    originals, avatars = pair.originals.columns, pair.own_avatars.columns
-    agreements = agree(originals, avatars, summaries)
-    copies = are_copies(originals, avatars, agreements)
+    agreements = agree(one.columns, other.columns, summaries)
+    copies = are_copies(one.columns, other.columns, agreements)
     return np.array([np.count_nonzero(same) for same in (*agreements, copies)])
 
 
-def _hash_buckets(
-    engine: Engine, parts: Sequence[Any], columns: Sequence[int], summaries: Any, buckets: int
-) -> list[Any]:
+def _hash_buckets(engine: Engine, parts: Sequence[Any], columns: Sequence[int], summaries: Any) -> list[Any]:
+    buckets = len(parts)
     splits = [engine.submit(_split_hashes, part, columns, summaries, buckets) for part in parts]
     return engine.shuffle(splits, buckets, _merge_hashes)
 
@@ -182,33 +181,29 @@ def _compare(originals: HashCounts, avatars: HashCounts) -> Integers:
 
 
 def _carried_over(
-    engine: Engine,
-    avatars: Sequence[Any],
-    pairs: Sequence[Any],
-    carried: Sequence[int],
-    summaries: Sequence[CellSummary],
-    shared: Any,
+    engine: Engine, pairs: Pairs, carried: Sequence[int], summaries: Sequence[CellSummary], shared: Any
 ) -> CarriedOver:
-    buckets, n = max(len(avatars), len(pairs)), summaries[0].rows
-    alike = _hash_buckets(engine, avatars, carried, shared, buckets)
-    splits = [engine.submit(_split_kept, pair, carried, shared, buckets) for pair in pairs]
-    kept = engine.shuffle(splits, buckets, _merge_hashes)
+    alike = _hash_buckets(engine, pairs.avatars, carried, shared)
+    splits = [
+        engine.submit(_split_kept, one, other, carried, shared, len(alike))
+        for one, other in zip(pairs.originals, pairs.avatars, strict=True)
+    ]
+    kept = engine.shuffle(splits, len(alike), _merge_hashes)
     peers: Distribution = engine.total(
         [engine.submit(_peers, one, other) for one, other in zip(kept, alike, strict=True)], operator.add
     )
-    apart = n - int(peers.individuals.sum())
-    others = np.array([n - 1])
-    peers = peers + Distribution(others, others, np.array([apart]))
+    n = summaries[0].rows
+    others, apart = np.array([n - 1]), np.array([n - int(peers.individuals.sum())])
     names = tuple(summaries[place].column.name for place in carried)
-    return CarriedOver(names, peers.median())
+    return CarriedOver(names, (peers + Distribution(others, others, apart)).median())
 
 
 def _split_kept(
-    pair: Pair, carried: Sequence[int], summaries: Sequence[CellSummary], buckets: int
+    one: Part, other: Part, carried: Sequence[int], summaries: Sequence[CellSummary], buckets: int
 ) -> dict[int, HashCounts]:
     """Hash the originals whose own avatar has their values in the columns that are carried over."""
-    originals = _hashes(pair.originals, carried, summaries)
-    return _in_buckets(originals[originals == _hashes(pair.own_avatars, carried, summaries)], buckets)
+    originals = _hashes(one, carried, summaries)
+    return _in_buckets(originals[originals == _hashes(other, carried, summaries)], buckets)
 
 
 def _peers(originals: HashCounts, avatars: HashCounts) -> Distribution:
@@ -216,8 +211,8 @@ def _peers(originals: HashCounts, avatars: HashCounts) -> Distribution:
     return Distribution.of(others, others, originals[1])
 
 
-def _rows_of(coordinates: Floats, rows: Integers) -> Floats:
-    return coordinates[rows]
+def _lengths(part: Part) -> list[int]:
+    return [len(part)]
 
 
 def _rows_together(one: Floats, other: Floats) -> Floats:
@@ -229,7 +224,3 @@ def _nearest(avatars: Floats, sample: Floats) -> Floats:
 
     distances: Floats = cKDTree(avatars).query(sample)[0]
     return distances
-
-
-def _nearest_other(originals: Floats, sample: Floats) -> Floats:
-    return nearest_other(originals, sample)

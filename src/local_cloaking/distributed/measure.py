@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from local_cloaking.distributed.cells import summarise_table
-from local_cloaking.distributed.counting import Placed, count_pairs
+from local_cloaking.distributed.counting import Cells
 from local_cloaking.distributed.distribution import Distribution
 from local_cloaking.distributed.engine import Engine, WorkerFault, connect
 from local_cloaking.distributed.figures import count_rows, near_copies, pairs_association
-from local_cloaking.distributed.pairs import pair_by_key, pair_by_order, sorted_columns
-from local_cloaking.distributed.parts import Pair, Part
+from local_cloaking.distributed.pairs import Pairs, Rows, pair_by_key, pair_by_order, sorted_columns
+from local_cloaking.distributed.parts import Part
 from local_cloaking.distributed.survey import Surveyed, encode_rows, learn, survey
 from local_cloaking.errors import InputError
 from local_cloaking.metric import (
@@ -37,7 +37,6 @@ from local_cloaking.pairing import PairingEvidence, far_share, median_share, sor
 from local_cloaking.projection import FAMD, cross_products, shares_of
 from local_cloaking.safeguards import judge_tables
 from local_cloaking.tables.cells import CellSummary
-from local_cloaking.tables.columns import Column
 from local_cloaking.tables.files import AS_FOUND
 
 if TYPE_CHECKING:
@@ -135,14 +134,22 @@ class _Survey:
 
 
 @dataclass(frozen=True)
-class _Encoded:
-    """Both tables on the workers (futures of `Part`), and their columns, added up."""
+class _Tables:
+    """Both tables on the workers, paired, and their columns, added up."""
 
-    originals: list[Any]
-    avatars: list[Any]
+    pairs: Pairs
     original_columns: list[CellSummary]
     avatar_columns: list[CellSummary]
-    pairs: list[Any]
+
+
+@dataclass(frozen=True)
+class _Space:
+    """The projection that is measured in, the one fitted on the originals, and the cross-products of that fit."""
+
+    used: FAMD
+    fitted: FAMD
+    products: Floats
+    warnings: list[str]
 
 
 def _survey(engine: Engine, inputs: Inputs, key: str | None, drop: Collection[str]) -> _Survey:
@@ -162,87 +169,72 @@ def _survey(engine: Engine, inputs: Inputs, key: str | None, drop: Collection[st
 
 
 def _measure(engine: Engine, surveyed: _Survey, famd: FAMD, projection: FAMD | None) -> LocalCloaking:
-    learnt = learn(engine, surveyed.originals, famd.categorical or ())
-    fitted_on = encode_rows(engine, surveyed.originals, learnt.columns, "originals")
-    summaries = summarise_table(engine, fitted_on, learnt.columns, learnt.ranked)
-    shares = [shares_of(summary) for summary in summaries]
-    products = _products(engine, fitted_on, shares)
-    famd.fit_sums(learnt.columns, learnt.warnings, shares, products, surveyed.originals.n)
-    used, space_warnings = used_projection(famd, projection)
-    if used.columns_ != famd.columns_:
-        # The projection handed over is that of these originals, up to rounding: its types and fills hold.
-        fitted_on = encode_rows(engine, surveyed.originals, used.columns_, "originals")
-        summaries = summarise_table(engine, fitted_on, used.columns_, learnt.ranked)
-    tables = _encode_avatars(engine, surveyed, fitted_on, summaries, used.columns_)
-    del fitted_on
-    return _judged(engine, surveyed, tables, famd, used, products, space_warnings)
-
-
-def _products(engine: Engine, parts: Sequence[Any], shares: Sequence[Floats]) -> Floats:
-    shared = engine.share(list(shares))
-    products: Floats = engine.total([engine.submit(_cross_products, part, shared) for part in parts], operator.add)
-    return products
-
-
-def _encode_avatars(
-    engine: Engine,
-    surveyed: _Survey,
-    originals: list[Any],
-    summaries: list[CellSummary],
-    columns: Sequence[Column],
-) -> _Encoded:
-    avatars = encode_rows(engine, surveyed.avatars, columns, "avatars")
-    if surveyed.key is None:
-        pairs = pair_by_order(engine, originals, surveyed.originals.rows, avatars, surveyed.avatars.rows)
-    else:
-        pairs = pair_by_key(engine, originals, avatars, surveyed.key)
-    return _Encoded(originals, avatars, summaries, summarise_table(engine, avatars, columns), pairs)
-
-
-def _judged(
-    engine: Engine,
-    surveyed: _Survey,
-    tables: _Encoded,
-    fitted: FAMD,
-    used: FAMD,
-    products: Floats,
-    space_warnings: list[str],
-) -> LocalCloaking:
-    ncp, n = int(fitted.n_components), surveyed.originals.n
-    shared = engine.share((used, tuple(range(len(used.columns_))), ncp))
-    placed = [engine.submit(_place_pair, pair, shared) for pair in tables.pairs]
-    z = pairs_association(engine, placed)
-    avatars = [engine.submit(_place, part, shared) for part in tables.avatars]
-    distribution = _counted(count_pairs(engine, placed, avatars, n), n)
-    closer, strictly = distribution.counts()
-    evidence = PairingEvidence(z, far_share(strictly), median_share(strictly), n)
-    rows = count_rows(engine, tables.originals, tables.avatars, tables.pairs, tables.original_columns)
+    space, tables = _prepared(engine, surveyed, famd, projection)
+    pairs, n = tables.pairs, surveyed.originals.n
+    originals, avatars = _placed(engine, pairs, space.used, int(space.fitted.n_components))
+    z = pairs_association(engine, originals, avatars)
+    rows = count_rows(engine, pairs, tables.original_columns)
+    noisy = near_copies(engine, pairs, originals, avatars)
     findings = judge_tables(tables.original_columns, tables.avatar_columns, rows)
-    originals = [engine.submit(_place, part, shared) for part in tables.originals]
-    noisy = near_copies(engine, originals, surveyed.originals.rows, avatars)
-    warnings = [*surveyed.warnings, *space_warnings]
+    both_sorted = [] if surveyed.key is not None else sorted_columns(engine, pairs)
+    closer, strictly = _counted(Cells(engine, avatars, n).count(originals, avatars), n).counts()
+    evidence = PairingEvidence(z, far_share(strictly), median_share(strictly), n)
+    warnings = [*surveyed.warnings, *space.warnings]
     if z is None:
         warnings.append("all originals, or all avatars, are alike")
     if evidence.warning:
         warnings.append(evidence.warning)
-    if surveyed.key is None:
-        both = sorted_columns(engine, tables.originals, tables.avatars)
-        warnings += sorted_warnings(used.columns_[place].name for place in both)
+    warnings += sorted_warnings(space.used.columns_[place].name for place in both_sorted)
     warnings += carried_over_warnings(findings.carried_over, float(np.median(closer)))
     return LocalCloaking(
         counts=closer,
         strict_counts=strictly,
-        ncp=ncp,
-        space="refitted" if used is fitted else "handed over",
+        ncp=int(space.fitted.n_components),
+        space="refitted" if projection is None else "handed over",
         avatars_table="verified" if surveyed.whole else "not verified",
-        explained=explained_by(used)[:ncp],
+        explained=explained_by(space.used)[: space.fitted.n_components],
         pairing=ROW_ORDER if surveyed.key is None else f"key {surveyed.key!r}",
         evidence=evidence,
         findings=findings,
         near_copies=noisy,
-        without_filled=_without_filled(engine, tables, fitted, products),
+        without_filled=_without_filled(engine, tables, space),
         warnings=(*warnings, *findings.warnings),
     )
+
+
+def _prepared(engine: Engine, surveyed: _Survey, famd: FAMD, projection: FAMD | None) -> tuple[_Space, _Tables]:
+    """Learn the columns, fit the projection, and pair the rows. What was only needed for it is let go."""
+    learnt = learn(engine, surveyed.originals, famd.categorical or ())
+    originals = encode_rows(engine, surveyed.originals, learnt.columns, "originals")
+    summaries = summarise_table(engine, originals, learnt.columns, learnt.ranked)
+    shares = [shares_of(summary) for summary in summaries]
+    shared = engine.share(shares)
+    products = engine.total([engine.submit(_cross_products, part, shared) for part in originals], operator.add)
+    famd.fit_sums(learnt.columns, learnt.warnings, shares, products, surveyed.originals.n)
+    used, warnings = used_projection(famd, projection)
+    if used.columns_ != famd.columns_:
+        # The projection handed over is that of these originals, up to rounding: its types and fills hold.
+        originals = encode_rows(engine, surveyed.originals, used.columns_, "originals")
+        summaries = summarise_table(engine, originals, used.columns_, learnt.ranked)
+    avatars = encode_rows(engine, surveyed.avatars, used.columns_, "avatars")
+    one, other = Rows(originals, surveyed.originals.rows), Rows(avatars, surveyed.avatars.rows)
+    if surveyed.key is None:
+        pairs = pair_by_order(engine, one, other)
+    else:
+        pairs = pair_by_key(engine, one, other, surveyed.key)
+    avatar_summaries = summarise_table(engine, pairs.avatars, used.columns_)
+    return _Space(used, famd, products, warnings), _Tables(pairs, summaries, avatar_summaries)
+
+
+def _placed(
+    engine: Engine, pairs: Pairs, famd: FAMD, ncp: int, columns: Sequence[int] | None = None
+) -> tuple[list[Any], list[Any]]:
+    """Return futures of the coordinates of originals and avatars, by some of the columns or by all."""
+    shared = engine.share((famd, tuple(range(len(famd.columns_))) if columns is None else tuple(columns), ncp))
+    originals, avatars = (
+        [engine.submit(_place, part, shared) for part in parts] for parts in (pairs.originals, pairs.avatars)
+    )
+    return originals, avatars
 
 
 def _counted(distribution: Distribution, n: int) -> Distribution:
@@ -251,31 +243,24 @@ def _counted(distribution: Distribution, n: int) -> Distribution:
     return distribution
 
 
-def _without_filled(engine: Engine, tables: _Encoded, fitted: FAMD, products: Floats) -> float | None:
+def _without_filled(engine: Engine, tables: _Tables, space: _Space) -> float | None:
     """Measure again without the columns in which a cell of either table was filled."""
     both = zip(tables.original_columns, tables.avatar_columns, strict=True)
     kept = [place for place, (one, other) in enumerate(both) if not (one.filled or other.filled)]
-    columns = fitted.columns_
-    if not kept or len(kept) == len(columns):
+    fitted, n = space.fitted, space.fitted.n_rows_
+    if not kept or len(kept) == len(fitted.columns_):
         return None
     # Which rows and columns of the cross-products are theirs.
-    of_column = np.repeat(np.arange(len(columns)), [column.width for column in columns])
+    of_column = np.repeat(np.arange(len(fitted.columns_)), [column.width for column in fitted.columns_])
     theirs = np.flatnonzero(np.isin(of_column, kept))
+    famd = FAMD(fitted.n_components)
+    columns, shares = ([values[place] for place in kept] for values in (fitted.columns_, fitted.shares_))
     try:
-        famd = FAMD(fitted.n_components).fit_sums(
-            [columns[place] for place in kept],
-            [],
-            [fitted.shares_[place] for place in kept],
-            products[np.ix_(theirs, theirs)],
-            fitted.n_rows_,
-        )
+        famd.fit_sums(columns, [], shares, space.products[np.ix_(theirs, theirs)], n)
     except InputError:
         return None  # Too few independent components without them: there is no such figure.
-    shared = engine.share((famd, tuple(kept), int(fitted.n_components)))
-    placed = [engine.submit(_place_pair, pair, shared) for pair in tables.pairs]
-    avatars = [engine.submit(_place, part, shared) for part in tables.avatars]
-    n = fitted.n_rows_
-    return _counted(count_pairs(engine, placed, avatars, n), n).median()
+    originals, avatars = _placed(engine, tables.pairs, famd, int(fitted.n_components), kept)
+    return _counted(Cells(engine, avatars, n).count(originals, avatars), n).median()
 
 
 def _cross_products(part: Part, shares: list[Floats]) -> Floats:
@@ -285,7 +270,3 @@ def _cross_products(part: Part, shares: list[Floats]) -> Floats:
 def _place(part: Part, space: tuple[FAMD, tuple[int, ...], int]) -> Floats:
     famd, places, ncp = space
     return np.ascontiguousarray(famd.project(part.only(places))[:, :ncp])
-
-
-def _place_pair(pair: Pair, space: tuple[FAMD, tuple[int, ...], int]) -> Placed:
-    return Placed(_place(pair.originals, space), _place(pair.own_avatars, space))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,101 +12,103 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from local_cloaking.distributed.engine import Engine
-from local_cloaking.distributed.parts import Pair, Part, together
+from local_cloaking.distributed.parts import Part, together
 from local_cloaking.pairing import SortedRun, refuse_keys, refuse_unequal, refuse_unpaired
 
 Integers = NDArray[np.int64]
 
 
-def pair_by_order(
-    engine: Engine,
-    originals: Sequence[Any],
-    original_rows: Sequence[int],
-    avatars: Sequence[Any],
-    avatar_rows: Sequence[int],
-) -> list[Any]:
+@dataclass(frozen=True)
+class Rows:
+    """A table on the workers: futures of `Part`, in its order, and how many rows each has."""
+
+    parts: Sequence[Any]
+    counts: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """All originals, and row by row their avatars, which are all avatars: futures of `Part`, as many of each."""
+
+    originals: list[Any]
+    avatars: list[Any]
+
+
+def pair_by_order(engine: Engine, one: Rows, other: Rows) -> Pairs:
     """Pair row by row.
 
     Parameters
     ----------
     engine
         Where the parts lie.
-    originals, avatars
-        Futures of `Part`, in the order of the tables.
-    original_rows, avatar_rows
-        Rows of each of them.
-
-    Returns
-    -------
-    Futures of `Pair`.
+    one, other
+        The originals and the avatars.
 
     Raises
     ------
     InputError
         If the tables have different numbers of rows.
     """
-    refuse_unequal(sum(original_rows), sum(avatar_rows))
-    ends = np.cumsum(original_rows).tolist()
-    starts = [0, *np.cumsum(avatar_rows).tolist()]
-    pairs = []
-    for part, rows, end in zip(originals, original_rows, ends, strict=True):
-        pieces, cuts = [], []
-        for place, avatar_part in enumerate(avatars):
-            first, last = max(end - rows, starts[place]), min(end, starts[place + 1])
+    refuse_unequal(sum(one.counts), sum(other.counts))
+    ends, starts = np.cumsum(one.counts).tolist(), [0, *np.cumsum(other.counts).tolist()]
+    own_avatars = []
+    for count, end in zip(one.counts, ends, strict=True):
+        pieces, cuts, whole = [], [], []
+        for place, part in enumerate(other.parts):
+            first, last = max(end - count, starts[place]), min(end, starts[place + 1])
             if first < last:
-                pieces.append(avatar_part)
+                pieces.append(part)
                 cuts.append((first - starts[place], last - starts[place]))
-        pairs.append(engine.submit(_pair_rows, part, pieces, cuts))
-    return pairs
+                whole.append((0, other.counts[place]))
+        as_it_is = len(cuts) == 1 and cuts == whole
+        own_avatars.append(pieces[0] if as_it_is else engine.submit(_cut, pieces, cuts))
+    return Pairs(list(one.parts), own_avatars)
 
 
-def pair_by_key(engine: Engine, originals: Sequence[Any], avatars: Sequence[Any], column: str) -> list[Any]:
-    """Pair by the keys of the rows: a shuffle join on the key as text.
-
-    Returns
-    -------
-    Futures of `Pair`, in no particular order.
+def pair_by_key(engine: Engine, one: Rows, other: Rows, column: str) -> Pairs:
+    """Pair by the keys of the rows, as text: a shuffle join.
 
     Raises
     ------
     InputError
         As `local_cloaking.pairing.own_by_key`.
     """
-    buckets = max(len(originals), len(avatars))
+    buckets = max(len(one.parts), len(other.parts))
     sides = []
-    for table, parts in (("originals", originals), ("avatars", avatars)):
-        missing = engine.total([engine.submit(_keyless, part) for part in parts], operator.add)
+    for table, side in (("originals", one), ("avatars", other)):
+        missing = engine.total([engine.submit(_keyless, part) for part in side.parts], operator.add)
         refuse_keys(missing, 0, column, table)
-        splits = [engine.submit(_split_by_key, part, buckets) for part in parts]
+        splits = [engine.submit(_split_by_key, part, buckets) for part in side.parts]
         gathered = engine.shuffle(splits, buckets, _together_or_none)
         repeated = engine.total([engine.submit(_repeated, part) for part in gathered], operator.add)
         refuse_keys(0, repeated, column, table)
         sides.append(gathered)
     joined = list(zip(*sides, strict=True))
-    alone = engine.total([engine.submit(_unpaired, one, other) for one, other in joined], operator.add)
+    alone = engine.total([engine.submit(_unpaired, *both) for both in joined], operator.add)
     refuse_unpaired(int(alone[0]), int(alone[1]), column)
-    filled = engine.total([engine.submit(_has_rows, one) for one, _ in joined], operator.add)
-    return [
-        engine.submit(_pair_keys, one, other)
-        for (one, other), has_rows in zip(joined, filled, strict=True)
-        if has_rows
-    ]
+    filled = engine.total([engine.submit(_has_rows, part) for part, _ in joined], operator.add)
+    kept = [both for both, has_rows in zip(joined, filled, strict=True) if has_rows]
+    return Pairs(
+        [engine.submit(_without_keys, originals) for originals, _ in kept],
+        [engine.submit(_in_order_of, avatars, originals) for originals, avatars in kept],
+    )
 
 
-def sorted_columns(engine: Engine, originals: Sequence[Any], avatars: Sequence[Any]) -> list[int]:
-    """Return the places of the columns by which both tables are sorted."""
+def sorted_columns(engine: Engine, pairs: Pairs) -> list[int]:
+    """Return the places of the columns by which both tables are sorted, as they stand."""
     tables = [
-        engine.total([engine.submit(_runs, part) for part in parts], _follow) for parts in (originals, avatars)
+        engine.total([engine.submit(_runs, part) for part in parts], _follow)
+        for parts in (pairs.originals, pairs.avatars)
     ]
     return [place for place, both in enumerate(zip(*tables, strict=True)) if all(run.sorted for run in both)]
 
 
-def _pair_rows(originals: Part, pieces: list[Part], cuts: list[tuple[int, int]]) -> Pair:
+def _cut(pieces: list[Part], cuts: list[tuple[int, int]]) -> Part:
     cut = [
         piece if (first, last) == (0, len(piece)) else piece.take(slice(first, last))
         for piece, (first, last) in zip(pieces, cuts, strict=True)
     ]
-    return Pair(originals, cut[0] if len(cut) == 1 else together(cut))
+    return cut[0] if len(cut) == 1 else together(cut)
 
 
 def _keyless(part: Part) -> int:
@@ -140,9 +143,13 @@ def _has_rows(part: Part | None) -> list[bool]:
     return [part is not None]
 
 
-def _pair_keys(originals: Part, avatars: Part) -> Pair:
+def _without_keys(part: Part) -> Part:
+    return Part(part.columns, part.rows)
+
+
+def _in_order_of(avatars: Part, originals: Part) -> Part:
     own = pd.Index(_keys(avatars)).get_indexer(pd.Index(_keys(originals)))
-    return Pair(Part(originals.columns), Part(avatars.take(own).columns))
+    return _without_keys(avatars.take(own))
 
 
 def _runs(part: Part) -> list[SortedRun]:

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from local_cloaking.safeguards import take
 from local_cloaking.tables.columns import EncodedColumn
 
+Integers = NDArray[np.int64]
+
 
 class Weighed:
     """Tells Dask what it weighs: where to run a task, and when to spill, are decided by it."""
@@ -24,23 +26,29 @@ class Weighed:
 
 @dataclass(frozen=True, repr=False)
 class Part(Weighed):
-    """Encoded rows of a table: its columns, and the keys of the rows where they are paired by key."""
+    """Encoded rows of a table: their columns, their places in the table, and, to be paired by them, their keys."""
 
     columns: tuple[EncodedColumn, ...]
-    keys: NDArray[Any] | None = None
+    rows: Integers
+    keys: NDArray[np.object_] | None = None
 
     def __len__(self) -> int:
-        return len(self.columns[0].values)
+        return len(self.rows)
 
     def __sizeof__(self) -> int:
         # A key is a Python text of its own.
         keys = 0 if self.keys is None else 64 * len(self.keys)
-        return 64 + keys + sum(int(cells.values.nbytes + cells.missing.nbytes) for cells in self.columns)
+        return (
+            64
+            + keys
+            + int(self.rows.nbytes)
+            + sum(int(cells.values.nbytes + cells.missing.nbytes) for cells in self.columns)
+        )
 
     def take(self, rows: Any) -> Part:
         """Return some rows, in their order."""
         keys = None if self.keys is None else self.keys[rows]
-        return Part(tuple(take(cells, rows) for cells in self.columns), keys)
+        return Part(tuple(take(cells, rows) for cells in self.columns), self.rows[rows], keys)
 
     def only(self, places: Sequence[int]) -> tuple[EncodedColumn, ...]:
         """Return some of the columns."""
@@ -58,12 +66,5 @@ def together(parts: Sequence[Part]) -> Part:
         for pieces in zip(*(part.columns for part in parts), strict=True)
     )
     keys = [part.keys for part in parts if part.keys is not None]
-    return Part(columns, np.concatenate(keys) if keys else None)
-
-
-@dataclass(frozen=True, repr=False)
-class Pair(Weighed):
-    """Originals, and row by row their avatars."""
-
-    originals: Part
-    own_avatars: Part
+    rows = np.concatenate([part.rows for part in parts])
+    return Part(columns, rows, np.concatenate(keys) if keys else None)

@@ -205,7 +205,11 @@ def encode_rows(engine: Engine, table: Surveyed, columns: Sequence[Column], name
     """
     places_of(list(table.readers[0].names), columns, name)
     shared = engine.share(tuple(columns))
-    both = [engine.submit(_encode, reader, shared) for reader in table.readers]
+    starts = np.cumsum([0, *table.rows])
+    both = [
+        engine.submit(_encode, reader, shared, int(start))
+        for reader, start in zip(table.readers, starts, strict=False)
+    ]
     misfits: list[Misfit] = engine.total([engine.submit(_second, one) for one in both], _sum_misfits)
     for column, misfit in zip(columns, misfits, strict=True):
         refuse_misfit(column, misfit, name)
@@ -350,7 +354,7 @@ def _all_differ(pieces: list[Floats]) -> bool:
     return len(np.unique(values)) == len(values)
 
 
-def _encode(reader: Reader, columns: tuple[Column, ...]) -> tuple[Part, list[Misfit]]:
+def _encode(reader: Reader, columns: tuple[Column, ...], start: int) -> tuple[Part, list[Misfit]]:
     frame = reader.frame()
     cells, misfits = [], []
     for column in columns:
@@ -359,7 +363,7 @@ def _encode(reader: Reader, columns: tuple[Column, ...]) -> tuple[Part, list[Mis
         if encoded is not None:
             cells.append(encoded)
     keys = None if reader.key is None else as_key(frame[reader.key], reader.key).to_numpy(dtype=object)
-    return Part(tuple(cells), keys), misfits
+    return Part(tuple(cells), np.arange(start, start + len(frame)), keys), misfits
 
 
 def _sum_misfits(ones: list[Misfit], others: list[Misfit]) -> list[Misfit]:
