@@ -82,9 +82,8 @@ class Engine:
                 return future.result(timeout=WORKERS_SECONDS)
             except (ImportError, RuntimeError, AttributeError) as error:
                 # As where a worker lacks a package that opens the storage; its message may show what was sent.
-                raise WorkerFault(
-                    f"{type(error).__name__} on a worker: is the same software everywhere?"
-                ) from None
+                name = type(error).__name__
+                raise WorkerFault(f"{name} on a worker: is the same software installed everywhere?") from None
 
     def add_up(self, futures: Sequence[Any], add: Callable[[Any, Any], Any]) -> Any:
         """Add up results of partitions, in their order, some at a time. Returns a future."""
