@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from local_cloaking.distributed.distribution import Distribution
 from local_cloaking.distributed.division import Box, Division, Routes, divide, route
 from local_cloaking.distributed.engine import Engine, WorkerFault
-from local_cloaking.distributed.parts import Weighed
 from local_cloaking.neighbours import AvatarIndex, Within, pairs_of_places
 from local_cloaking.neighbours.rule import Balls
 
@@ -43,7 +42,7 @@ class Cell:
 
 
 @dataclass(frozen=True, repr=False)
-class _Routed(Weighed):
+class _Routed:
     """The different balls of a partition, how many individuals have each, and where they are counted."""
 
     balls: Balls

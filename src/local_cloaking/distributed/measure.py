@@ -254,7 +254,7 @@ def _without_filled(engine: Engine, tables: _Tables, space: _Space) -> float | N
     of_column = np.repeat(np.arange(len(fitted.columns_)), [column.width for column in fitted.columns_])
     theirs = np.flatnonzero(np.isin(of_column, kept))
     famd = FAMD(fitted.n_components)
-    columns, shares = ([values[place] for place in kept] for values in (fitted.columns_, fitted.shares_))
+    columns, shares = [fitted.columns_[place] for place in kept], [fitted.shares_[place] for place in kept]
     try:
         famd.fit_sums(columns, [], shares, space.products[np.ix_(theirs, theirs)], n)
     except InputError:

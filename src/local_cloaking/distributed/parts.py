@@ -1,4 +1,7 @@
-"""What lies on the workers: encoded rows of a partition, as results that Dask can weigh."""
+"""What lies on the workers: encoded rows of a partition.
+
+They tell Dask what they weigh: where it runs a task, and when it spills to disk, depends on it.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +17,12 @@ from local_cloaking.tables.columns import EncodedColumn
 
 Integers = NDArray[np.int64]
 
-
-class Weighed:
-    """Tells Dask what it weighs: where to run a task, and when to spill, are decided by it."""
-
-    def __sizeof__(self) -> int:
-        from dask.sizeof import sizeof
-
-        return 64 + sum(int(sizeof(value)) for value in vars(self).values())
+#: Bytes of a key: a Python text of its own.
+_KEY_BYTES = 64
 
 
 @dataclass(frozen=True, repr=False)
-class Part(Weighed):
+class Part:
     """Encoded rows of a table: their columns, their places in the table, and, to be paired by them, their keys."""
 
     columns: tuple[EncodedColumn, ...]
@@ -36,14 +33,8 @@ class Part(Weighed):
         return len(self.rows)
 
     def __sizeof__(self) -> int:
-        # A key is a Python text of its own.
-        keys = 0 if self.keys is None else 64 * len(self.keys)
-        return (
-            64
-            + keys
-            + int(self.rows.nbytes)
-            + sum(int(cells.values.nbytes + cells.missing.nbytes) for cells in self.columns)
-        )
+        keys = 0 if self.keys is None else _KEY_BYTES * len(self.keys)
+        return int(self.rows.nbytes) + keys + sum(int(c.values.nbytes + c.missing.nbytes) for c in self.columns)
 
     def take(self, rows: Any) -> Part:
         """Return some rows, in their order."""
