@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from local_cloaking.errors import InputError
 from local_cloaking.limits import (
+    EARLY_STOP_MARGIN,
     MAX_FAR_SHARE,
     MAX_MEDIAN_SHARE,
     MIN_ASSOCIATION,
@@ -152,12 +153,15 @@ class PairingEvidence:
         Median strict count divided by n - 1, 0 to 1; 0 for n = 1.
     n
         Number of individuals.
+    sample
+        Of how many originals the two shares speak, where not of all.
     """
 
     association: float | None
     far_share: float
     median_share: float
     n: int
+    sample: int | None = None
 
     @property
     def reason(self) -> str | None:
@@ -173,11 +177,22 @@ class PairingEvidence:
             signs.append(f"in the median {self.median_share:.0%} of all avatars are closer than the own one")
         if not signs:
             return None
+        seen = "" if self.sample is None else f", by a sample of {self.sample} originals"
         return (
             "the avatars look shuffled, or belong to other individuals: "
             + ", ".join(signs)
+            + seen
             + f" (if they are not, {self.n} individuals are too few for so large a k)"
         )
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether counting all originals could not make the pairs reliable; that it could is never certain."""
+        if self.association is not None and self.association < MIN_ASSOCIATION:
+            return True
+        # A share of a sample has a standard deviation of half over its root, or less.
+        deviation = 0.5 / np.sqrt(self.n if self.sample is None else self.sample)
+        return self.far_share > MAX_FAR_SHARE + EARLY_STOP_MARGIN * float(deviation)
 
     @property
     def warning(self) -> str | None:
@@ -190,8 +205,31 @@ class PairingEvidence:
         return None
 
 
-def pairing_evidence(originals: Floats, own_avatars: Floats, strictly_closer: Integers) -> PairingEvidence:
-    r"""Measure how far the pairs are from a random pairing, on all individuals.
+def pairing_evidence(association: float | None, strictly_closer: Integers, n: int) -> PairingEvidence:
+    """Say how far the pairs are from a random pairing.
+
+    Parameters
+    ----------
+    association
+        `association` of all pairs.
+    strictly_closer
+        Strict counts of all originals, shape (n,), or of a sample.
+    n
+        Number of individuals.
+
+    Examples
+    --------
+    >>> pairing_evidence(30.0, np.zeros(100, np.int64), 100).reason is None
+    True
+    """
+    sample = None if len(strictly_closer) == n else len(strictly_closer)
+    far = float(np.mean(strictly_closer > (n - 1) / 2)) if n else 0.0
+    median_share = float(np.median(strictly_closer)) / (n - 1) if n > 1 else 0.0
+    return PairingEvidence(association, far, median_share, n, sample)
+
+
+def association(originals: Floats, own_avatars: Floats) -> float | None:
+    r"""Return how far originals go with their own avatars, in standard deviations of a random pairing.
 
     .. math:: z = \sum_i x_i \cdot y_{a(i)} \Big/ \sqrt{\tfrac{1}{n-1} \sum_{kl} (X'X)_{kl} (Y'Y)_{kl}}
 
@@ -201,23 +239,23 @@ def pairing_evidence(originals: Floats, own_avatars: Floats, strictly_closer: In
     ----------
     originals, own_avatars
         Coordinates, shape (n, p); row i of ``own_avatars`` is the avatar of original i.
-    strictly_closer
-        Strict counts, shape (n,).
+
+    Returns
+    -------
+    z, or None where a table has no variance.
 
     Examples
     --------
     >>> x = np.arange(100.0)[:, None]
-    >>> pairing_evidence(x, x, np.zeros(100, np.int64)).association > 4
+    >>> association(x, x) > 4
     True
     """
     n = len(originals)
-    far = float(np.mean(strictly_closer > (n - 1) / 2)) if n else 0.0
-    median_share = float(np.median(strictly_closer)) / (n - 1) if n > 1 else 0.0
     x, y = _centred(originals), _centred(own_avatars)
     variance = float(np.sum((x.T @ x) * (y.T @ y))) / (n - 1) if n > 1 else 0.0
     if not (x.any() and y.any()) or variance <= 0:
-        return PairingEvidence(None, far, median_share, n)
-    return PairingEvidence(float(np.sum(x * y)) / float(np.sqrt(variance)), far, median_share, n)
+        return None
+    return float(np.einsum("ij,ij->", x, y)) / float(np.sqrt(variance))
 
 
 def _centred(a: Floats) -> Floats:

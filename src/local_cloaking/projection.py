@@ -33,8 +33,9 @@ from local_cloaking.limits import (
     RANK_TOLERANCE,
     SAME_FIT,
 )
-from local_cloaking.tables.columns import Column, EncodedColumn, decode, encode, learn_columns
+from local_cloaking.tables.columns import Column, EncodedColumn, Words, decode, encode, learn_columns
 from local_cloaking.tables.values import Kind
+from local_cloaking.threads import in_threads
 from local_cloaking.whole import whole_number
 
 Floats = NDArray[np.float64]
@@ -98,9 +99,15 @@ class FAMD(TransformerMixin, BaseEstimator):
             If a column has no usable role, ``n_components`` is not a number from 1 to the rank of the
             table, or the eigenvalue after the last component kept is as large as that component's.
         """
+        self.fit_encoded(X)
+        return self
+
+    def fit_encoded(self, X: pd.DataFrame) -> list[EncodedColumn]:
+        """Fit as `fit` does, and return the table as it was encoded for that."""
         ncp = checked_ncp(self.n_components)
-        self.columns_, self.warnings_ = learn_columns(X, self.categorical or ())
-        encoded = encode(X, self.columns_, "originals")
+        words: Words = {}
+        self.columns_, self.warnings_ = learn_columns(X, self.categorical or (), words)
+        encoded = encode(X, self.columns_, "originals", words=words)
         self.n_rows_ = len(X)
         self.shares_ = [_shares(column) for column in encoded]
         covariance = _covariance(encoded, self.shares_)
@@ -110,7 +117,7 @@ class FAMD(TransformerMixin, BaseEstimator):
         self.eigenvalues_ = np.maximum(eigenvalues[:ncp], 0.0)
         self.components_ = vectors[:, :ncp].T.copy()
         self._derive()
-        return self
+        return encoded
 
     def transform(self, X: pd.DataFrame) -> Floats:
         """Project rows, also supplementary ones such as avatars.
@@ -130,7 +137,8 @@ class FAMD(TransformerMixin, BaseEstimator):
     def project(self, encoded: Sequence[EncodedColumn]) -> Floats:
         """Project an encoded table; see `transform`."""
         coordinates = np.zeros((len(encoded[0].values), len(self.components_)))
-        for rows in _chunks(len(coordinates)):
+
+        def fill(rows: slice) -> None:
             part = coordinates[rows]
             # Element by element, column after column: no sum depends on the other rows, as it does in a
             # matrix product.
@@ -142,6 +150,8 @@ class FAMD(TransformerMixin, BaseEstimator):
                 # Of numbers at the end of the floats the sum is infinite or none at all; see `_scaled`.
                 with np.errstate(over="ignore", invalid="ignore"):
                     part += scaled * contribution
+
+        in_threads(fill, len(coordinates), _CHUNK_ROWS)
         return coordinates
 
     def inverse_transform(self, X: ArrayLike) -> pd.DataFrame:

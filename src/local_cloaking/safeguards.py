@@ -23,7 +23,9 @@ from local_cloaking.limits import (
     NEAR_COPY_SAMPLE,
     WARN_REAL_ROW_EXCESS,
 )
+from local_cloaking.rows import number_among, number_of_different, row_hashes
 from local_cloaking.tables.columns import EncodedColumn
+from local_cloaking.threads import in_threads
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -106,10 +108,14 @@ def examine(originals: Sequence[EncodedColumn], avatars: Sequence[EncodedColumn]
         The row of each original's avatar, shape (n,).
     """
     columns = tuple(_report(one, other) for one, other in zip(originals, avatars, strict=True))
-    original_rows, avatar_rows = _row_hashes(originals, originals), _row_hashes(avatars, originals)
-    agreements = [_agreement(one, other, own) for one, other in zip(originals, avatars, strict=True)]
+    near = {one.column.name: _tolerance(one) for one in originals}
+    tables = (originals, avatars)
+    original_rows, avatar_rows = in_threads(lambda i: _row_hashes(tables[i.start], originals, near), 2, 1)
+    agreements = [
+        _agreement(one, other, own, near[one.column.name]) for one, other in zip(originals, avatars, strict=True)
+    ]
     copies = float(_copies(originals, avatars, own, agreements).mean())
-    real = float(np.isin(avatar_rows, original_rows).mean())
+    real = number_among(avatar_rows, original_rows) / len(avatar_rows)
     duplicates = float(pd.Series(original_rows).duplicated(keep=False).mean())
     reasons = [_missing_reason(column) for column in columns]
     reasons += [_weightless_reason(one, other) for one, other in zip(originals, avatars, strict=True)]
@@ -125,7 +131,7 @@ def examine(originals: Sequence[EncodedColumn], avatars: Sequence[EncodedColumn]
         copy_share=copies,
         real_row_share=real,
         duplicate_share=duplicates,
-        carried_over=_carried_over(originals, avatars, own, agreements),
+        carried_over=_carried_over(originals, avatars, own, agreements, near),
         reasons=tuple(reason for reason in reasons if reason is not None),
         warnings=tuple(warnings),
     )
@@ -150,13 +156,15 @@ def near_copies_reason(originals: Floats, avatars: Floats) -> str | None:
     """
     from scipy.spatial import cKDTree
 
-    places = np.unique(originals, axis=0)
+    places = originals[np.unique(row_hashes(originals), return_index=True)[1]]
     if len(places) < 2:
         return None
     # Always the same sample for the same table: a record can be made again.
     rows = np.random.default_rng(0).permutation(len(originals))[:NEAR_COPY_SAMPLE]
-    to_avatar = cKDTree(avatars).query(originals[rows])[0]
-    to_other = cKDTree(places).query(originals[rows], k=2)[0][:, 1]
+    # Trees made for few questions: what a tidier one saves is less than it costs.
+    trees = (cKDTree(table, balanced_tree=False, compact_nodes=False) for table in (avatars, places))
+    to_avatar = next(trees).query(originals[rows], workers=-1)[0]
+    to_other = next(trees).query(originals[rows], k=2, workers=-1)[0][:, 1]
     apart = to_avatar > 1e-9 * to_other
     if 2 * np.count_nonzero(apart) < len(rows):
         return None
@@ -207,10 +215,9 @@ def _weightless_reason(original: EncodedColumn, avatar: EncodedColumn) -> str | 
     )
 
 
-def _agreement(original: EncodedColumn, avatar: EncodedColumn, own: Integers) -> NDArray[np.bool_]:
+def _agreement(original: EncodedColumn, avatar: EncodedColumn, own: Integers, near: float) -> NDArray[np.bool_]:
     """Tell whose avatar has the original's own value, shape (n,); numbers that differ by noise are the same."""
-    difference = np.abs(original.values - avatar.values[own])
-    same: NDArray[np.bool_] = difference <= (0 if original.column.role == "category" else _tolerance(original))
+    same: NDArray[np.bool_] = np.abs(original.values - avatar.values[own]) <= near
     return same
 
 
@@ -237,13 +244,14 @@ def _carried_over(
     avatars: Sequence[EncodedColumn],
     own: Integers,
     agreements: Sequence[NDArray[np.bool_]],
+    near: dict[str, float],
 ) -> CarriedOver | None:
     triples = zip(originals, avatars, agreements, strict=True)
     carried = [(one, other) for one, other, agreement in triples if agreement.mean() > CARRIED_OVER_SHARE]
     if not carried:
         return None
     ones, others = [one for one, _ in carried], [other for _, other in carried]
-    original_hashes, avatar_hashes = _row_hashes(ones, ones), _row_hashes(others, ones)
+    original_hashes, avatar_hashes = _row_hashes(ones, ones, near), _row_hashes(others, ones, near)
     hashes, counts = np.unique(avatar_hashes, return_counts=True)
     place = np.minimum(np.searchsorted(hashes, original_hashes), len(hashes) - 1)
     alike = np.where(hashes[place] == original_hashes, counts[place], 0)
@@ -252,7 +260,9 @@ def _carried_over(
 
 
 def _tolerance(original: EncodedColumn) -> float:
-    """Return how near two numbers of a column may lie and still be the same."""
+    """Return how near two numbers of a column may lie and still be the same: 0 for places of categories."""
+    if original.column.role == "category":
+        return 0.0
     values = original.values
     if values.min() == values.max():
         return COPY_TOLERANCE * float(np.abs(values[0]))
@@ -262,14 +272,16 @@ def _tolerance(original: EncodedColumn) -> float:
     return COPY_TOLERANCE * (min(spread, float(upper - lower)) if upper > lower else spread)
 
 
-def _row_hashes(table: Sequence[EncodedColumn], originals: Sequence[EncodedColumn]) -> NDArray[np.uint64]:
+def _row_hashes(
+    table: Sequence[EncodedColumn], originals: Sequence[EncodedColumn], near: dict[str, float]
+) -> NDArray[np.uint64]:
     total = np.zeros(len(table[0].values), np.uint64)
     for cells, original in zip(table, originals, strict=True):
         values = cells.values
         if cells.column.role == "number":
             # Numbers that are the same but for noise fall on the same step, nearly all of them. Adding 0.0
             # makes -0.0 the same number, with the same hash.
-            values = np.round((values - original.values.mean()) / (_tolerance(original) or 1.0)) + 0.0
+            values = np.round((values - original.values.mean()) / (near[original.column.name] or 1.0)) + 0.0
         total = total * np.uint64(0x9E3779B97F4A7C15) + pd.util.hash_array(values)
     return total
 
@@ -288,7 +300,7 @@ def _collapse_warnings(
         named = ", ".join(repr(name) for name in collapsed[:5])
         more = f" and {len(collapsed) - 5} more" if len(collapsed) > 5 else ""
         warnings.append(f"the avatars have lost nearly all spread in {named}{more}: protected, but of little use")
-    distinct = len(np.unique(avatar_rows)), len(np.unique(original_rows))
+    distinct = number_of_different(avatar_rows), number_of_different(original_rows)
     if distinct[0] < COLLAPSED_SHARE * distinct[1]:
         warnings.append(
             f"the avatars have {distinct[0]} different rows where the originals have {distinct[1]}: "

@@ -34,8 +34,11 @@ from local_cloaking.tables.values import (
     kind_of,
     type_name,
 )
+from local_cloaking.threads import in_threads
 
 Role = Literal["number", "category"]
+#: For each category column, the place of each row's word (-1 where missing) and the words; see `as_words`.
+Words = dict[str, tuple[NDArray[np.int64], list[Any]]]
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ def names_of(frame: pd.DataFrame, table: str) -> list[str]:
 
 
 def learn_columns(
-    originals: pd.DataFrame, categorical: Collection[str] = ()
+    originals: pd.DataFrame, categorical: Collection[str] = (), words: Words | None = None
 ) -> tuple[tuple[Column, ...], list[str]]:
     """Learn the role, categories and fill of each column from the originals.
 
@@ -131,6 +134,8 @@ def learn_columns(
     categorical
         Columns to treat as categories whatever their type; text, truth values and pandas categoricals
         always are.
+    words
+        Takes the words of each category column, so that `encode` need not look for them again.
 
     Returns
     -------
@@ -159,14 +164,19 @@ def learn_columns(
     declared = {str(name) for name in categorical}
     columns, warnings = [], []
     for position, name in enumerate(names):
-        column, warning = _learn(originals.iloc[:, position], name, name in declared)
+        column, warning = _learn(originals.iloc[:, position], name, name in declared, words)
         columns.append(column)
         warnings += warning
     return tuple(columns), warnings
 
 
 def encode(
-    frame: pd.DataFrame, columns: Sequence[Column], table: str, *, fill_rows: bool = True
+    frame: pd.DataFrame,
+    columns: Sequence[Column],
+    table: str,
+    *,
+    fill_rows: bool = True,
+    words: Words | None = None,
 ) -> list[EncodedColumn]:
     """Read a table as the columns say.
 
@@ -180,6 +190,8 @@ def encode(
         ``originals`` or ``avatars``, for messages.
     fill_rows
         Whether missing cells get the column's fill (else NaN, or -1 for categories).
+    words
+        What `learn_columns` found in this very table.
 
     Raises
     ------
@@ -190,7 +202,14 @@ def encode(
     wanted = [column.name for column in columns]
     _refuse_other_columns(names, wanted, table)
     place = {name: position for position, name in enumerate(names)}
-    return [_encode(frame.iloc[:, place[c.name]], c, table, fill_rows=fill_rows) for c in columns]
+    words = words or {}
+
+    def encoded(rows: slice) -> EncodedColumn:
+        column = columns[rows.start]
+        series = frame.iloc[:, place[column.name]]
+        return _encode(series, column, table, fill_rows=fill_rows, words=words.get(column.name))
+
+    return in_threads(encoded, len(columns), 1)
 
 
 def decode(column: Column, values: NDArray[Any]) -> pd.Series[Any]:
@@ -218,7 +237,7 @@ def decode(column: Column, values: NDArray[Any]) -> pd.Series[Any]:
     return _as_dtype(pd.Series(values), column)
 
 
-def _learn(series: pd.Series[Any], name: str, declared: bool) -> tuple[Column, list[str]]:
+def _learn(series: pd.Series[Any], name: str, declared: bool, seen: Words | None) -> tuple[Column, list[str]]:
     kind = kind_of(series, name)
     if kind == "missing" or bool(series.isna().all()):
         raise InputError(
@@ -237,6 +256,8 @@ def _learn(series: pd.Series[Any], name: str, declared: bool) -> tuple[Column, l
     if kind == "number":
         _refuse_infinite(as_numbers(series, kind), name, "originals")
     codes, words = as_words(series, kind)
+    if seen is not None:
+        seen[name] = codes, words
     counts = np.bincount(codes[codes >= 0], minlength=len(words))
     # Before the next question: who makes an identifier a number measures it all the same.
     warnings = _judge_identifier(len(words), int(counts.sum()), name)
@@ -260,7 +281,14 @@ def _dtype_name(series: pd.Series[Any]) -> str:
     return "category" if isinstance(series.dtype, pd.CategoricalDtype) else str(series.dtype)
 
 
-def _encode(series: pd.Series[Any], column: Column, table: str, *, fill_rows: bool) -> EncodedColumn:
+def _encode(
+    series: pd.Series[Any],
+    column: Column,
+    table: str,
+    *,
+    fill_rows: bool,
+    words: tuple[NDArray[np.int64], list[Any]] | None,
+) -> EncodedColumn:
     kind = kind_of(series, column.name)
     if kind not in ("missing", column.kind):
         raise InputError(
@@ -273,7 +301,7 @@ def _encode(series: pd.Series[Any], column: Column, table: str, *, fill_rows: bo
         values = _checked_numbers(series, kind, column.name, table)
         missing = np.isnan(values)
         return EncodedColumn(column, np.where(missing, column.fill, values) if fill_rows else values, missing)
-    codes = _codes_among(column, *as_words(series, kind), table=table)
+    codes = _codes_among(column, *(words or as_words(series, kind)), table=table)
     missing = codes < 0
     if column.missing_level:
         codes = np.where(missing, len(column.levels), codes)
