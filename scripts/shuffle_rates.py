@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from local_cloaking.avatarisation import avatarise_in_space
 from local_cloaking.neighbours import count_closer_avatars
-from local_cloaking.pairing import pairing_evidence
+from local_cloaking.pairing import association, pairing_evidence
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -52,7 +52,9 @@ class Pairs:
         """Say what the rule says when ``own[i]`` is taken for the avatar of original i."""
         # The method that is fast where every ball holds half the table; the counts are the same.
         counts = count_closer_avatars(self.originals, self.avatars, own, method="blocks")
-        evidence = pairing_evidence(self.originals, self.avatars[own], counts.strictly_closer)
+        evidence = pairing_evidence(
+            association(self.originals, self.avatars[own]), counts.strictly_closer, len(own)
+        )
         if evidence.reason is not None:
             return "refused"
         return "warned" if evidence.warning is not None else "silent"

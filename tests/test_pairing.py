@@ -15,6 +15,7 @@ from local_cloaking.errors import InputError
 from local_cloaking.neighbours import count_closer_avatars
 from local_cloaking.pairing import (
     PairingEvidence,
+    association,
     own_by_key,
     own_by_order,
     own_by_pairing,
@@ -129,7 +130,7 @@ def test_pairing_table_that_does_not_name_each_exactly_once_is_refused(pairs: li
 
 
 def evidence_of(x: np.ndarray, y: np.ndarray) -> PairingEvidence:
-    return pairing_evidence(x, y, count_closer_avatars(x, y).strictly_closer)
+    return pairing_evidence(association(x, y), count_closer_avatars(x, y).strictly_closer, len(x))
 
 
 def test_association_is_the_deviation_from_a_random_pairing() -> None:
@@ -217,6 +218,6 @@ def test_table_in_one_place_has_no_association(value: float) -> None:
 
 def test_one_individual_and_none_have_no_association() -> None:
     for n in (0, 1):
-        evidence = pairing_evidence(np.ones((n, 2)), np.ones((n, 2)), np.zeros(n, np.int64))
+        evidence = pairing_evidence(association(np.ones((n, 2)), np.ones((n, 2))), np.zeros(n, np.int64), n)
         assert (evidence.association, evidence.far_share, evidence.median_share) == (None, 0.0, 0.0)
         assert evidence.reason is not None

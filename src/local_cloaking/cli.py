@@ -8,7 +8,9 @@ from __future__ import annotations
 import csv
 import hashlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import Annotated, Any
 
 import typer
@@ -86,11 +88,13 @@ def measure(
 
     def work() -> int:
         from local_cloaking.audit.record import build_record, peers_in
-        from local_cloaking.gate import checked_threshold, judge
+        from local_cloaking.gate import checked_threshold, great_expectations, judge
         from local_cloaking.measuring import Inputs, measure_inputs, now
         from local_cloaking.tables import CsvOptions
 
         least = None if threshold is None else checked_threshold(threshold)
+        if least is not None:
+            _make_ready(great_expectations)
         tables = [_place(table, stored=dask is not None) for table in (originals, avatars)]
         sources = (*tables, pairing, projection, original_coordinates, avatar_coordinates)
         _refuse_targets((json_file,), sources)
@@ -195,11 +199,23 @@ def _refuse_targets(targets: Sequence[Path | None], sources: Sequence[Path | str
     for target in (path for path in targets if path is not None):
         if target.is_dir():
             raise InputError("a folder stands where the file is to be written", remedy=_OTHER, file=target.name)
-        if target.resolve() in taken or target.resolve().parent in taken:
+        folder = target.resolve().parent
+        if target.resolve() in taken or (folder in taken and folder.is_dir()):
             raise InputError(
                 "it would be written over another file of this command", remedy=_OTHER, file=target.name
             )
         taken.add(target.resolve())
+
+
+def _make_ready(module: Callable[[], Any]) -> None:
+    """Begin a slow import while the tables are read and measured; whoever needs it waits for the rest."""
+
+    def begin() -> None:
+        # What goes wrong here goes wrong again where the module is needed, and is told there.
+        with suppress(Exception):
+            module()
+
+    Thread(target=begin, daemon=True).start()
 
 
 def _run(work: Callable[[], int]) -> None:

@@ -65,15 +65,15 @@ class Judgement:
     threshold
         The smallest Local Cloaking that passes.
     local_cloaking
-        The median of the counts that were judged.
+        The median of the counts that were judged; None where nothing was counted.
     expectations
-        The Great Expectations results.
+        The Great Expectations results; none where nothing was counted.
     """
 
     verdict: Outcome
     reason: str | None
     threshold: float
-    local_cloaking: float
+    local_cloaking: float | None
     expectations: tuple[Expectation, ...]
 
 
@@ -146,7 +146,7 @@ def local_cloaking_suite(threshold: Any, *, individuals: int) -> ExpectationSuit
             "the number of individuals is not a whole number of at least 1",
             remedy="give the number of originals that were measured",
         )
-    gx = _great_expectations()
+    gx = great_expectations()
     expect = gx.expectations
     return gx.ExpectationSuite(
         name=SUITE_NAME,
@@ -174,7 +174,8 @@ def judge(
     Parameters
     ----------
     counts
-        Closer avatars per individual, whole numbers, shape (n,), in any order.
+        Closer avatars per individual, whole numbers, shape (n,), in any order. Empty where counting was stopped,
+        and then there is a reason.
     individuals
         Number of originals.
     threshold
@@ -201,6 +202,8 @@ def judge(
     """
     least = checked_threshold(threshold)
     values = np.asarray(counts)
+    if reason is not None and values.shape == (0,):
+        return Judgement("not_assessable", reason, least, None, ())
     if values.ndim != 1 or not values.size or not np.issubdtype(values.dtype, np.integer):
         raise GateError("the counts are not a list of whole numbers: they cannot be judged")
     suite = local_cloaking_suite(least, individuals=individuals)
@@ -254,7 +257,7 @@ def remedy(verdict: Outcome, k: int | None = None) -> str:
 
 
 def _evaluate(suite: ExpectationSuite, table: pd.DataFrame) -> tuple[Expectation, ...]:
-    gx = _great_expectations()
+    gx = great_expectations()
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False}
     asset = context.data_sources.add_pandas("counts").add_dataframe_asset("counts")
@@ -286,12 +289,19 @@ def _raised(exception_info: dict[str, Any]) -> bool:
     return any(isinstance(entry, dict) and entry.get("raised_exception") for entry in entries)
 
 
-def _great_expectations() -> Any:
+def great_expectations() -> Any:
+    """Import Great Expectations, which takes seconds, and keep it quiet.
+
+    Examples
+    --------
+    >>> great_expectations().__name__
+    'great_expectations'
+    """
     # Its usage statistics would leave the trusted environment; its log and its imports' warnings bury ours.
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
     logging.getLogger("great_expectations").setLevel(logging.WARNING)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
-        import great_expectations
+        import great_expectations as gx
 
-    return great_expectations
+    return gx

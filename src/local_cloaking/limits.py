@@ -16,6 +16,14 @@ WARN_FAR_SHARE = 0.05
 #: Median strict count as a share of the n - 1 other avatars; a random pairing gives one half.
 MAX_MEDIAN_SHARE = 0.25
 
+#: From this number of individuals on, a sample is counted first: of shuffled avatars, every ball holds half the
+#: table, and a million of them would take an hour. It can only stop the work, never spare it for a pass.
+EARLY_STOP_ROWS = 20_000
+#: The second sample is counted where the first leaves it open.
+EARLY_STOP_SAMPLES = (500, 8_000)
+#: How many standard deviations the sample's F must lie beyond MAX_FAR_SHARE to stop the work.
+EARLY_STOP_MARGIN = 6.0
+
 # What the avatars' cells look like (safeguards.py) --------------------------------------------------------
 #: More than this share of avatars equal to their own original in all columns: not assessable.
 MAX_COPY_SHARE = 0.90

@@ -16,6 +16,7 @@ in biomedical data analysis. npj Digital Medicine 6, 37. doi:10.1038/s41746-023-
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,10 +26,12 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from local_cloaking.errors import InputError
-from local_cloaking.neighbours import CloserAvatars, count_closer_avatars
+from local_cloaking.neighbours import CloserAvatarCounter, CloserAvatars, Progress, count_closer_avatars
 from local_cloaking.pairing import (
     PairingEvidence,
     SortedRun,
+    association,
+    evidence_of_samples,
     own_by_key,
     own_by_order,
     own_by_pairing,
@@ -55,9 +58,10 @@ class LocalCloaking:
     Attributes
     ----------
     counts
-        int64, shape (n,): closer avatars per original, ties included, in the order of the originals.
+        int64, shape (n,): closer avatars per original, ties included, in the order of the originals. Empty where
+        the avatars look shuffled beyond doubt, which a sample tells: no figure would come of counting all.
     strict_counts
-        int64, shape (n,): strictly closer avatars per original.
+        int64, shape (n,): strictly closer avatars per original; empty with ``counts``.
     ncp
         Components used.
     space
@@ -107,21 +111,21 @@ class LocalCloaking:
     @property
     def n(self) -> int:
         """Number of individuals."""
-        return len(self.counts)
+        return self.evidence.n
 
     @property
     def median(self) -> float:
-        """Local Cloaking: the median of the counts, 0 to n - 1."""
-        return float(np.median(self.counts))
+        """Local Cloaking: the median of the counts, 0 to n - 1; NaN where nothing was counted."""
+        return median_count(self.counts)
 
     @property
     def strict_median(self) -> float:
-        """The median of the strict counts: avatars strictly nearer than the own one."""
-        return float(np.median(self.strict_counts))
+        """The median of the strict counts: avatars strictly nearer than the own one; NaN without counts."""
+        return median_count(self.strict_counts)
 
     @property
     def hidden_rate(self) -> float:
-        """Expected share of originals, in per cent, whose nearest avatar is not their own."""
+        """Expected share of originals, in per cent, whose nearest avatar is not their own; NaN without counts."""
         return hidden_rate(self.counts, self.strict_counts)
 
     @property
@@ -149,6 +153,7 @@ def local_cloaking(
     pairing: pd.DataFrame | None = None,
     drop: Collection[str] = (),
     coordinates: tuple[ArrayLike, ArrayLike] | None = None,
+    progress: Progress | None = None,
 ) -> LocalCloaking:
     """Measure Local Cloaking.
 
@@ -174,6 +179,8 @@ def local_cloaking(
     coordinates
         Bare coordinates of originals and avatars, each of shape (n, p), p at least ``ncp``, row by row as
         the tables, instead of a projection. Warned: they say nothing about the table that leaves.
+    progress
+        Called now and then while originals are counted, with how many are done and how many there are.
 
     Returns
     -------
@@ -196,14 +203,13 @@ def local_cloaking(
         space = _bare_space(paired, coordinates, ncp, projection, categorical)
     else:
         space = _projected_space(paired, ncp, projection, categorical)
-    counts = count_closer_avatars(space.originals, space.avatars, paired.own)
-    evidence = pairing_evidence(space.originals, space.avatars[paired.own], counts.strictly_closer)
+    counts, evidence = _count(space, paired.own, progress)
     findings = examine(space.original_cells, space.avatar_cells, paired.own)
     near_copies = near_copies_reason(space.originals, space.avatars)
     shuffled = [evidence.warning] if evidence.warning else []
     if paired.by == ROW_ORDER:
         shuffled += _sorted_warnings(space)
-    carried = carried_over_warnings(findings.carried_over, float(np.median(counts.closer)))
+    carried = carried_over_warnings(findings.carried_over, median_count(counts.closer))
     nothing = ["all originals, or all avatars, are alike"] if evidence.association is None else []
     return LocalCloaking(
         counts=counts.closer,
@@ -216,7 +222,7 @@ def local_cloaking(
         evidence=evidence,
         findings=findings,
         near_copies=near_copies,
-        without_filled=_without_filled(paired, space),
+        without_filled=_without_filled(paired, space) if len(counts.closer) else None,
         warnings=(*paired.warnings, *space.warnings, *nothing, *shuffled, *carried, *findings.warnings),
     )
 
@@ -234,8 +240,27 @@ def hidden_rate(counts: Integers, strict_counts: Integers) -> float:
     >>> hidden_rate(np.array([0, 1, 3]), np.array([0, 0, 2]))
     50.0
     """
+    if not len(counts):
+        return math.nan
     right = np.where(strict_counts > 0, 0.0, 1.0 / (counts + 1))
     return float(100.0 * (1.0 - right.mean()))
+
+
+def median_count(counts: Integers) -> float:
+    """Return the median of counts; NaN where nothing was counted."""
+    return float(np.median(counts)) if len(counts) else math.nan
+
+
+def _count(space: _Space, own: Integers, progress: Progress | None) -> tuple[CloserAvatars, PairingEvidence]:
+    """Count the closer avatars of all originals, or of none where a sample says that it would be in vain."""
+    counter = CloserAvatarCounter(space.originals, space.avatars, own)
+    z = association(space.originals, space.avatars[own])
+    hopeless = evidence_of_samples(z, len(own), lambda rows: counter.some(rows).strictly_closer)
+    if hopeless is not None:
+        none = np.zeros(0, np.int64)
+        return CloserAvatars(none, none), hopeless
+    counts = counter.all(progress)
+    return counts, pairing_evidence(z, counts.strictly_closer, len(own))
 
 
 @dataclass(frozen=True)
@@ -303,12 +328,14 @@ def _named(frame: pd.DataFrame, table: str) -> pd.DataFrame:
     names = names_of(frame, table)
     if not len(frame):
         raise InputError(f"the {table} have no rows", rows=0, remedy="give at least one individual")
-    return frame.set_axis(names, axis="columns")
+    named = frame.copy(deep=False)
+    named.columns = pd.Index(names)
+    return named
 
 
 def _without(frame: pd.DataFrame, drop: Collection[str]) -> pd.DataFrame:
     left_out = {str(name) for name in drop}
-    return frame[[column for column in frame.columns if column not in left_out]]
+    return frame[[column for column in frame.columns if column not in left_out]] if left_out else frame
 
 
 def refuse_dropped_key(key: str | None, drop: Collection[str]) -> None:
@@ -349,10 +376,13 @@ def _take_key(frame: pd.DataFrame, key: str, table: str) -> tuple[pd.DataFrame, 
 def _projected_space(
     paired: _Paired, ncp: int | None, projection: FAMD | None, categorical: Collection[str] | None
 ) -> _Space:
-    fitted = wanted_fit(ncp, projection, categorical).fit(paired.originals)
+    fitted = wanted_fit(ncp, projection, categorical)
+    original_cells = fitted.fit_encoded(paired.originals)
     used, warnings = used_projection(fitted, projection)
     wanted = fitted.n_components
-    original_cells = encode(paired.originals, used.columns_, "originals")
+    if used.columns_ != fitted.columns_:
+        # The same but for rounding of the fills, and for types of numbers; what was handed over is what is used.
+        original_cells = encode(paired.originals, used.columns_, "originals")
     avatar_cells = encode(paired.avatars, used.columns_, "avatars")
     return _Space(
         kind="refitted" if projection is None else "handed over",

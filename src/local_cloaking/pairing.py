@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 from local_cloaking.errors import InputError
 from local_cloaking.limits import (
+    EARLY_STOP_MARGIN,
+    EARLY_STOP_ROWS,
+    EARLY_STOP_SAMPLES,
     MAX_FAR_SHARE,
     MAX_MEDIAN_SHARE,
     MIN_ASSOCIATION,
@@ -180,12 +183,15 @@ class PairingEvidence:
         Median strict count divided by n - 1, 0 to 1; 0 for n = 1.
     n
         Number of individuals.
+    sample
+        Of how many originals the two shares speak, where not of all.
     """
 
     association: float | None
     far_share: float
     median_share: float
     n: int
+    sample: int | None = None
 
     @property
     def reason(self) -> str | None:
@@ -201,11 +207,22 @@ class PairingEvidence:
             signs.append(f"in the median {self.median_share:.0%} of all avatars are closer than the own one")
         if not signs:
             return None
+        seen = "" if self.sample is None else f", by a sample of {self.sample} originals"
         return (
             "the avatars look shuffled, or belong to other individuals: "
             + ", ".join(signs)
+            + seen
             + f" (if they are not, {self.n} individuals are too few for so large a k)"
         )
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether counting all originals could not make the pairs reliable; that it could is never certain."""
+        if self.association is not None and self.association < MIN_ASSOCIATION:
+            return True
+        # A share of a sample has a standard deviation of half over its root, or less.
+        deviation = 0.5 / np.sqrt(self.n if self.sample is None else self.sample)
+        return self.far_share > MAX_FAR_SHARE + EARLY_STOP_MARGIN * float(deviation)
 
     @property
     def warning(self) -> str | None:
@@ -218,8 +235,60 @@ class PairingEvidence:
         return None
 
 
-def pairing_evidence(originals: Floats, own_avatars: Floats, strictly_closer: Integers) -> PairingEvidence:
-    r"""Measure how far the pairs are from a random pairing, on all individuals.
+def pairing_evidence(association: float | None, strictly_closer: Integers, n: int) -> PairingEvidence:
+    """Say how far the pairs are from a random pairing.
+
+    Parameters
+    ----------
+    association
+        `association` of all pairs.
+    strictly_closer
+        Strict counts of all originals, shape (n,), or of a sample.
+    n
+        Number of individuals.
+
+    Examples
+    --------
+    >>> pairing_evidence(30.0, np.zeros(100, np.int64), 100).reason is None
+    True
+    """
+    sample = None if len(strictly_closer) == n else len(strictly_closer)
+    far = float(np.mean(strictly_closer > (n - 1) / 2)) if n else 0.0
+    median_share = float(np.median(strictly_closer)) / (n - 1) if n > 1 else 0.0
+    return PairingEvidence(association, far, median_share, n, sample)
+
+
+def evidence_of_samples(
+    z: float | None, n: int, strictly_closer: Callable[[Integers], Integers]
+) -> PairingEvidence | None:
+    """Count samples first, where a table is large: of shuffled avatars, every ball holds half the table.
+
+    Parameters
+    ----------
+    z
+        `association` of all pairs.
+    n
+        Number of individuals.
+    strictly_closer
+        Counts the strictly closer avatars of the originals in some rows.
+
+    Returns
+    -------
+    What a sample says, where counting all originals would be in vain; else None.
+    """
+    for size in EARLY_STOP_SAMPLES if n >= EARLY_STOP_ROWS else ():
+        # Always the same sample for the same number of rows: a record can be made again.
+        rows = np.random.default_rng(0).choice(n, size, replace=False)
+        evidence = pairing_evidence(z, strictly_closer(rows), n)
+        if evidence.is_hopeless:
+            return evidence
+        if evidence.far_share <= MAX_FAR_SHARE:
+            break
+    return None
+
+
+def association(originals: Floats, own_avatars: Floats) -> float | None:
+    r"""Return how far originals go with their own avatars, in standard deviations of a random pairing.
 
     .. math:: z = \sum_i x_i \cdot y_{a(i)} \Big/ \sqrt{\tfrac{1}{n-1} \sum_{kl} (X'X)_{kl} (Y'Y)_{kl}}
 
@@ -229,33 +298,22 @@ def pairing_evidence(originals: Floats, own_avatars: Floats, strictly_closer: In
     ----------
     originals, own_avatars
         Coordinates, shape (n, p); row i of ``own_avatars`` is the avatar of original i.
-    strictly_closer
-        Strict counts, shape (n,).
+
+    Returns
+    -------
+    z, or None where a table has no variance.
 
     Examples
     --------
     >>> x = np.arange(100.0)[:, None]
-    >>> pairing_evidence(x, x, np.zeros(100, np.int64)).association > 4
+    >>> association(x, x) > 4
     True
     """
     n = len(originals)
     if not n:
-        return PairingEvidence(None, 0.0, 0.0, 0)
-    places = [PlaceSums.of(originals), PlaceSums.of(own_avatars)]
-    x, y = (centred(a, place) for a, place in zip((originals, own_avatars), places, strict=True))
-    z = association([x.T @ x, y.T @ y], float(np.sum(x * y)), n)
-    return PairingEvidence(z, far_share(strictly_closer), median_share(strictly_closer), n)
-
-
-def far_share(strictly_closer: Integers) -> float:
-    """Return F, the share of originals with more than half of the other avatars strictly closer."""
-    return float(np.mean(strictly_closer > (len(strictly_closer) - 1) / 2))
-
-
-def median_share(strictly_closer: Integers) -> float:
-    """Return the median strict count divided by n - 1; 0 for n = 1."""
-    n = len(strictly_closer)
-    return float(np.median(strictly_closer)) / (n - 1) if n > 1 else 0.0
+        return None
+    x, y = (centred(a, PlaceSums.of(a)) for a in (originals, own_avatars))
+    return association_of_sums([x.T @ x, y.T @ y], float(np.einsum("ij,ij->", x, y)), n)
 
 
 @dataclass(frozen=True)
@@ -287,8 +345,8 @@ def centred(a: Floats, table: PlaceSums) -> Floats:
     return np.where(table.lowest == table.highest, 0.0, a - table.total / table.rows)
 
 
-def association(squares: Sequence[Floats], product: float, n: int) -> float | None:
-    """Return z, None where a table has no variance; see `pairing_evidence`.
+def association_of_sums(squares: Sequence[Floats], product: float, n: int) -> float | None:
+    """Return z, None where a table has no variance; see `association`.
 
     Parameters
     ----------

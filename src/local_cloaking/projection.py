@@ -34,8 +34,9 @@ from local_cloaking.limits import (
     SAME_FIT,
 )
 from local_cloaking.tables.cells import CellSummary, summarise_cells
-from local_cloaking.tables.columns import Column, EncodedColumn, decode, encode, learn_columns
+from local_cloaking.tables.columns import Column, EncodedColumn, Words, decode, encode, learn_columns
 from local_cloaking.tables.values import Kind
+from local_cloaking.threads import in_threads
 from local_cloaking.whole import whole_number
 
 Floats = NDArray[np.float64]
@@ -99,11 +100,18 @@ class FAMD(TransformerMixin, BaseEstimator):
             If a column has no usable role, ``n_components`` is not a number from 1 to the rank of the
             table, or the eigenvalue after the last component kept is as large as that component's.
         """
+        self.fit_encoded(X)
+        return self
+
+    def fit_encoded(self, X: pd.DataFrame) -> list[EncodedColumn]:
+        """Fit as `fit` does, and return the table as it was encoded for that."""
         checked_ncp(self.n_components)
-        columns, warnings = learn_columns(X, self.categorical or ())
-        encoded = encode(X, columns, "originals")
+        words: Words = {}
+        columns, warnings = learn_columns(X, self.categorical or (), words)
+        encoded = encode(X, columns, "originals", words=words)
         shares = [shares_of(summarise_cells(cells)) for cells in encoded]
-        return self.fit_sums(columns, warnings, shares, cross_products(encoded, shares), len(X))
+        self.fit_sums(columns, warnings, shares, cross_products(encoded, shares), len(X))
+        return encoded
 
     def fit_sums(
         self,
@@ -161,7 +169,8 @@ class FAMD(TransformerMixin, BaseEstimator):
     def project(self, encoded: Sequence[EncodedColumn]) -> Floats:
         """Project an encoded table; see `transform`."""
         coordinates = np.zeros((len(encoded[0].values), len(self.components_)))
-        for rows in _chunks(len(coordinates)):
+
+        def fill(rows: slice) -> None:
             part = coordinates[rows]
             # Element by element, column after column: no sum depends on the other rows, as it does in a
             # matrix product.
@@ -173,6 +182,8 @@ class FAMD(TransformerMixin, BaseEstimator):
                 # Of numbers at the end of the floats the sum is infinite or none at all; see `_scaled`.
                 with np.errstate(over="ignore", invalid="ignore"):
                     part += scaled * contribution
+
+        in_threads(fill, len(coordinates), _CHUNK_ROWS)
         return coordinates
 
     def inverse_transform(self, X: ArrayLike) -> pd.DataFrame:

@@ -24,8 +24,10 @@ from local_cloaking.limits import (
     NEAR_COPY_SAMPLE,
     WARN_REAL_ROW_EXCESS,
 )
+from local_cloaking.rows import number_among, number_of_different, row_hashes
 from local_cloaking.tables.cells import CellSummary, summarise_cells
 from local_cloaking.tables.columns import EncodedColumn
+from local_cloaking.threads import in_threads
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -133,18 +135,19 @@ def examine(originals: Sequence[EncodedColumn], avatars: Sequence[EncodedColumn]
     own
         The row of each original's avatar, shape (n,).
     """
-    original_summaries = [summarise_cells(cells, quartiles=True) for cells in originals]
-    avatar_summaries = [summarise_cells(cells) for cells in avatars]
-    original_rows = row_hashes(originals, original_summaries)
-    avatar_rows = row_hashes(avatars, original_summaries)
+    width = len(originals)
+    original_summaries = in_threads(lambda i: summarise_cells(originals[i.start], quartiles=True), width, 1)
+    avatar_summaries = in_threads(lambda i: summarise_cells(avatars[i.start]), width, 1)
+    tables = (originals, avatars)
+    original_rows, avatar_rows = in_threads(lambda i: hash_cells(tables[i.start], original_summaries), 2, 1)
     own_avatars = [take(cells, own) for cells in avatars]
     agreements = agree(originals, own_avatars, original_summaries)
     figures = RowFigures(
         copies=int(np.count_nonzero(are_copies(originals, own_avatars, agreements))),
-        real_rows=int(np.count_nonzero(np.isin(avatar_rows, original_rows))),
+        real_rows=number_among(avatar_rows, original_rows),
         duplicates=int(pd.Series(original_rows).duplicated(keep=False).sum()),
-        distinct_originals=len(np.unique(original_rows)),
-        distinct_avatars=len(np.unique(avatar_rows)),
+        distinct_originals=number_of_different(original_rows),
+        distinct_avatars=number_of_different(avatar_rows),
         carried_over=_carried_over(originals, avatars, own, agreements, original_summaries),
     )
     return judge_tables(original_summaries, avatar_summaries, figures)
@@ -202,11 +205,8 @@ def near_copies_reason(originals: Floats, avatars: Floats) -> str | None:
     >>> near_copies_reason(x, x + 0.001) is None, near_copies_reason(x, -x) is None
     (False, True)
     """
-    from scipy.spatial import cKDTree
-
     sample = originals[near_copy_sample(len(originals))]
-    to_avatar = cKDTree(avatars).query(sample)[0]
-    return judge_near_copies(to_avatar, nearest_other(originals, sample))
+    return judge_near_copies(nearest(avatars, sample), nearest_other(originals, sample))
 
 
 def near_copy_sample(n: int) -> Integers:
@@ -221,6 +221,25 @@ def near_copy_sample(n: int) -> Integers:
     """
     # Without a permutation of all rows, which may be more than fit in memory.
     return np.random.default_rng(0).choice(n, min(n, NEAR_COPY_SAMPLE), replace=False).astype(np.int64)
+
+
+def nearest(avatars: Floats, sample: Floats) -> Floats:
+    """Return how far the nearest avatar is.
+
+    Parameters
+    ----------
+    avatars
+        Coordinates, shape (m, p).
+    sample
+        Coordinates of the originals asked for, shape (s, p).
+
+    Examples
+    --------
+    >>> nearest(np.array([[0.0], [3.0]]), np.array([[2.5]]))
+    array([0.5])
+    """
+    distances: Floats = _tree(avatars).query(sample, workers=-1)[0]
+    return distances
 
 
 def nearest_other(originals: Floats, sample: Floats) -> Floats:
@@ -238,14 +257,19 @@ def nearest_other(originals: Floats, sample: Floats) -> Floats:
     >>> nearest_other(np.array([[0.0], [0.0], [3.0]]), np.array([[0.0]]))
     array([3.])
     """
-    from scipy.spatial import cKDTree
-
-    places = np.unique(originals, axis=0)
-    distances, rows = cKDTree(places).query(sample, k=min(2, len(places)))
+    places = originals[np.unique(row_hashes(originals), return_index=True)[1]]
+    distances, rows = _tree(places).query(sample, k=min(2, len(places)), workers=-1)
     distances, rows = distances.reshape(len(sample), -1), rows.reshape(len(sample), -1)
     other = (places[rows] != sample[:, None, :]).any(axis=2)
     nearest: Floats = np.where(other, distances, np.inf).min(axis=1)
     return nearest
+
+
+def _tree(places: Floats) -> Any:
+    from scipy.spatial import cKDTree
+
+    # Made for few questions: what a tidier tree saves is less than it costs.
+    return cKDTree(places, balanced_tree=False, compact_nodes=False)
 
 
 def judge_near_copies(to_avatar: Floats, to_other: Floats) -> str | None:
@@ -367,8 +391,8 @@ def _carried_over(
     if not carried:
         return None
     kept = [summaries[place] for place in carried]
-    original_hashes = row_hashes([originals[place] for place in carried], kept)
-    avatar_hashes = row_hashes([avatars[place] for place in carried], kept)
+    original_hashes = hash_cells([originals[place] for place in carried], kept)
+    avatar_hashes = hash_cells([avatars[place] for place in carried], kept)
     hashes, counts = np.unique(avatar_hashes, return_counts=True)
     place = np.minimum(np.searchsorted(hashes, original_hashes), len(hashes) - 1)
     alike = np.where(hashes[place] == original_hashes, counts[place], 0)
@@ -385,7 +409,7 @@ def _tolerance(original: CellSummary) -> float:
     return COPY_TOLERANCE * (min(original.deviation, upper - lower) if upper > lower else original.deviation)
 
 
-def row_hashes(table: Sequence[EncodedColumn], originals: Sequence[CellSummary]) -> NDArray[np.uint64]:
+def hash_cells(table: Sequence[EncodedColumn], originals: Sequence[CellSummary]) -> NDArray[np.uint64]:
     """Return a number for each row, the same for rows that are equal but for noise, nearly always.
 
     Parameters

@@ -77,6 +77,7 @@ def measure_entries(result: LocalCloaking) -> dict[str, Any]:
             "association": evidence.association,
             "far_share": evidence.far_share,
             "median_share": evidence.median_share,
+            "sample": evidence.sample,
         },
         "columns": [asdict(column) for column in findings.columns],
         "copy_share": findings.copy_share,

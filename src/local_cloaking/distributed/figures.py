@@ -14,17 +14,18 @@ from local_cloaking.distributed.engine import Engine
 from local_cloaking.distributed.pairs import Pairs
 from local_cloaking.distributed.parts import Part
 from local_cloaking.neighbours import refuse_beyond, rows_beyond
-from local_cloaking.pairing import PlaceSums, association, centred
+from local_cloaking.pairing import PlaceSums, association_of_sums, centred
 from local_cloaking.safeguards import (
     CarriedOver,
     RowFigures,
     agree,
     are_copies,
     carried_columns,
+    hash_cells,
     judge_near_copies,
     near_copy_sample,
+    nearest,
     nearest_other,
-    row_hashes,
 )
 from local_cloaking.tables.cells import CellSummary
 
@@ -58,7 +59,7 @@ def pairs_association(engine: Engine, originals: Sequence[Any], avatars: Sequenc
         engine.submit(_products, one, other, middles) for one, other in zip(originals, avatars, strict=True)
     ]
     x_squares, y_squares, product = engine.total(products, _add_products)
-    return association([x_squares, y_squares], product, middles[0].rows)
+    return association_of_sums([x_squares, y_squares], product, middles[0].rows)
 
 
 def count_rows(engine: Engine, pairs: Pairs, summaries: Sequence[CellSummary]) -> RowFigures:
@@ -97,7 +98,9 @@ def count_rows(engine: Engine, pairs: Pairs, summaries: Sequence[CellSummary]) -
     )
 
 
-def near_copies(engine: Engine, pairs: Pairs, originals: Sequence[Any], avatars: Sequence[Any]) -> str | None:
+def near_copies(
+    engine: Engine, pairs: Pairs, originals: Sequence[Any], avatars: Sequence[Any], n: int
+) -> str | None:
     """Say that the avatars are originals with a little noise; see `local_cloaking.safeguards.near_copies_reason`.
 
     Parameters
@@ -108,22 +111,39 @@ def near_copies(engine: Engine, pairs: Pairs, originals: Sequence[Any], avatars:
         All rows.
     originals, avatars
         Futures of their coordinates.
+    n
+        Number of originals.
     """
-    counts = engine.total([engine.submit(_lengths, part) for part in pairs.originals], operator.add)
-    chosen = near_copy_sample(sum(counts))
-    samples = [
-        engine.submit(rows_of, part, coordinates, chosen)
-        for part, coordinates in zip(pairs.originals, originals, strict=True)
-    ]
-    sample = engine.add_up(samples, _rows_together)
-    to_avatar = engine.total([engine.submit(_nearest, part, sample) for part in avatars], np.minimum)
+    sample = chosen_rows(engine, pairs, originals, near_copy_sample(n))
+    to_avatar = engine.total([engine.submit(nearest, part, sample) for part in avatars], np.minimum)
     to_other = engine.total([engine.submit(nearest_other, part, sample) for part in originals], np.minimum)
     return judge_near_copies(to_avatar, to_other)
 
 
-def rows_of(part: Part, coordinates: Floats, chosen: Integers) -> Floats:
-    """Return the coordinates of those rows of a part that are among the chosen rows of the table."""
-    return coordinates[np.isin(part.rows, chosen)]
+def chosen_rows(engine: Engine, pairs: Pairs, coordinates: Sequence[Any], chosen: Integers) -> Any:
+    """Return a future of the coordinates of some rows of the originals, or of their avatars.
+
+    Parameters
+    ----------
+    engine
+        Where the parts lie.
+    pairs
+        All rows.
+    coordinates
+        Futures of the coordinates of the originals, or of the avatars.
+    chosen
+        Rows of the table of originals. They come in the same order for originals and avatars, but in no other.
+    """
+    shared = engine.share(chosen)
+    rows = [
+        engine.submit(_rows_of, part, places, shared)
+        for part, places in zip(pairs.originals, coordinates, strict=True)
+    ]
+    return engine.add_up(rows, _rows_together)
+
+
+def _rows_of(originals: Part, coordinates: Floats, chosen: Integers) -> Floats:
+    return coordinates[np.isin(originals.rows, chosen)]
 
 
 def _products(one: Floats, other: Floats, middles: Sequence[PlaceSums]) -> tuple[Floats, Floats, float]:
@@ -151,7 +171,7 @@ def _hash_buckets(engine: Engine, parts: Sequence[Any], columns: Sequence[int], 
 
 
 def _hashes(part: Part, columns: Sequence[int], summaries: Sequence[CellSummary]) -> Hashes:
-    return row_hashes(part.only(columns), [summaries[place] for place in columns])
+    return hash_cells(part.only(columns), [summaries[place] for place in columns])
 
 
 def _split_hashes(
@@ -211,16 +231,5 @@ def _peers(originals: HashCounts, avatars: HashCounts) -> Distribution:
     return Distribution.of(others, others, originals[1])
 
 
-def _lengths(part: Part) -> list[int]:
-    return [len(part)]
-
-
 def _rows_together(one: Floats, other: Floats) -> Floats:
     return np.concatenate([one, other])
-
-
-def _nearest(avatars: Floats, sample: Floats) -> Floats:
-    from scipy.spatial import cKDTree
-
-    distances: Floats = cKDTree(avatars).query(sample)[0]
-    return distances

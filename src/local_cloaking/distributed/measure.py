@@ -16,7 +16,7 @@ from local_cloaking.distributed.cells import summarise_table
 from local_cloaking.distributed.counting import Cells
 from local_cloaking.distributed.distribution import Distribution
 from local_cloaking.distributed.engine import Engine, WorkerFault, connect
-from local_cloaking.distributed.figures import count_rows, near_copies, pairs_association
+from local_cloaking.distributed.figures import chosen_rows, count_rows, near_copies, pairs_association
 from local_cloaking.distributed.pairs import Pairs, Rows, pair_by_key, pair_by_order, sorted_columns
 from local_cloaking.distributed.parts import Part
 from local_cloaking.distributed.survey import Surveyed, encode_rows, learn, survey
@@ -28,12 +28,13 @@ from local_cloaking.metric import (
     explained_by,
     key_warning,
     left_out_warnings,
+    median_count,
     refuse_absent_key,
     refuse_dropped_key,
     used_projection,
     wanted_fit,
 )
-from local_cloaking.pairing import PairingEvidence, far_share, median_share, sorted_warnings
+from local_cloaking.pairing import evidence_of_samples, pairing_evidence, sorted_warnings
 from local_cloaking.projection import FAMD, cross_products, shares_of
 from local_cloaking.safeguards import judge_tables
 from local_cloaking.tables.cells import CellSummary
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from local_cloaking.measuring import Inputs, Measured
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 def measure_partitions(
@@ -174,18 +176,27 @@ def _measure(engine: Engine, surveyed: _Survey, famd: FAMD, projection: FAMD | N
     originals, avatars = _placed(engine, pairs, space.used, int(space.fitted.n_components))
     z = pairs_association(engine, originals, avatars)
     rows = count_rows(engine, pairs, tables.original_columns)
-    noisy = near_copies(engine, pairs, originals, avatars)
+    noisy = near_copies(engine, pairs, originals, avatars, n)
     findings = judge_tables(tables.original_columns, tables.avatar_columns, rows)
     both_sorted = [] if surveyed.key is not None else sorted_columns(engine, pairs)
-    closer, strictly = _counted(Cells(engine, avatars, n).count(originals, avatars), n).counts()
-    evidence = PairingEvidence(z, far_share(strictly), median_share(strictly), n)
+    cells = Cells(engine, avatars, n)
+
+    def of_sample(rows: Integers) -> Integers:
+        sample = [chosen_rows(engine, pairs, table, rows) for table in (originals, avatars)]
+        return _counted(cells.count(*([table] for table in sample)), len(rows)).counts()[1]
+
+    evidence = evidence_of_samples(z, n, of_sample)
+    closer, strictly = np.zeros((2, 0), np.int64)
+    if evidence is None:
+        closer, strictly = _counted(cells.count(originals, avatars), n).counts()
+        evidence = pairing_evidence(z, strictly, n)
     warnings = [*surveyed.warnings, *space.warnings]
     if z is None:
         warnings.append("all originals, or all avatars, are alike")
     if evidence.warning:
         warnings.append(evidence.warning)
     warnings += sorted_warnings(space.used.columns_[place].name for place in both_sorted)
-    warnings += carried_over_warnings(findings.carried_over, float(np.median(closer)))
+    warnings += carried_over_warnings(findings.carried_over, median_count(closer))
     return LocalCloaking(
         counts=closer,
         strict_counts=strictly,
@@ -197,7 +208,7 @@ def _measure(engine: Engine, surveyed: _Survey, famd: FAMD, projection: FAMD | N
         evidence=evidence,
         findings=findings,
         near_copies=noisy,
-        without_filled=_without_filled(engine, tables, space),
+        without_filled=_without_filled(engine, tables, space) if len(closer) else None,
         warnings=(*warnings, *findings.warnings),
     )
 

@@ -28,7 +28,7 @@ from functools import cache
 from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from local_cloaking.errors import InputError
 from local_cloaking.neighbours.rule import (
@@ -40,7 +40,8 @@ from local_cloaking.neighbours.rule import (
     Within,
     squared_distances,
 )
-from local_cloaking.neighbours.threads import Progress
+from local_cloaking.rows import number_of_different, row_hashes
+from local_cloaking.threads import Progress
 
 Method = Literal["compiled", "tree", "blocks"]
 
@@ -303,8 +304,8 @@ class Places:
 
 def _places(a: Floats) -> Places | None:
     """Return the different places; None where most rows have one of their own."""
-    hashes = _row_hashes(a)
-    if _number_of_different(hashes) > FEW_PLACES * len(a):
+    hashes = row_hashes(a)
+    if number_of_different(hashes) > FEW_PLACES * len(a):
         return None
     _, rows, place = np.unique(hashes, return_index=True, return_inverse=True)
     if not np.array_equal(a[rows[place]], a):
@@ -322,19 +323,3 @@ def pairs_of_places(x: Floats, y: Floats, own: Integers | None) -> Places | None
     own_place = of_y.of_row if own is None else of_y.of_row[own]
     _, rows, pair = np.unique(of_x.of_row * len(of_y.rows) + own_place, return_index=True, return_inverse=True)
     return Places(rows.astype(np.int64), pair.astype(np.int64))
-
-
-def _row_hashes(a: Floats) -> NDArray[np.uint64]:
-    """Hash rows: a hash sorts forty times faster than a row."""
-    hashes = np.zeros(len(a), np.uint64)
-    for column in a.T:
-        # -0.0 and 0.0 are the same place; adding 0.0 makes them the same bits.
-        hashes ^= (column + 0.0).view(np.uint64)
-        hashes *= np.uint64(0x9E3779B97F4A7C15)
-        hashes ^= hashes >> np.uint64(29)
-    return hashes
-
-
-def _number_of_different(values: NDArray[np.uint64]) -> int:
-    ordered = np.sort(values)
-    return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + min(1, len(ordered))

@@ -23,7 +23,7 @@ from local_cloaking.neighbours.rule import (
     squared_distances,
     squared_lengths,
 )
-from local_cloaking.neighbours.threads import Progress, in_threads
+from local_cloaking.threads import Progress, in_threads
 
 #: Rows in a block, at most: the product of two (512 KiB) stays in a core's cache.
 BLOCK_ORIGINALS = 256

@@ -15,14 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from local_cloaking.neighbours.rule import Balls, Floats, Integers, Within
-from local_cloaking.neighbours.threads import Progress, cores, in_threads
+from local_cloaking.threads import Progress, cores, in_threads
 
 #: Avatars in a leaf, at most: as many as the processor sums at once, a few times over.
-LEAF_AVATARS = 64
+LEAF_AVATARS = 32
 #: Originals in one piece of a thread's work.
 _PIECE = 2_048
 #: Rows of originals, and leaves, in one piece of the lighter work.
 _MANY = 16_384
+#: Points from which the division of a node is guessed.
+_SAMPLE = 127
 #: Where a leaf has fewer avatars than the others: so far away that it never counts.
 _NOWHERE = 1e200
 
@@ -48,13 +50,14 @@ class CompiledTree:
         end[0] = len(points)
         self._low, self._high = np.empty((nodes, points.shape[1])), np.empty((nodes, points.shape[1]))
         self._widest, self._split = np.zeros(nodes, np.int64), np.zeros(nodes)
-        arrays = (points, order, start, end, self._low, self._high, self._widest, self._split)
+        arrays = (points, order, start, end, self._widest, self._split)
         # The first levels node by node, until there is a part of the tree for every core to finish.
         level = min(depth, int(np.ceil(np.log2(cores()))) + 3)
         for above in range(level):
             first = 2**above - 1
             in_threads(lambda piece, first=first: _divide(*arrays, first + piece.start, False), 2**above, 1)  # type: ignore[misc]
         in_threads(lambda piece: _divide(*arrays, 2**level - 1 + piece.start, True), 2**level, 1)
+        _fit_boxes(points, start, end, self._low, self._high)
         weight_before = np.arange(len(points) + 1)
         if weights is not None:
             weights = weights[order]
@@ -98,7 +101,7 @@ class CompiledTree:
             )
             found.outer[places[rows]], found.inner[places[rows]] = outer, inner
 
-        in_threads(count, len(balls), _PIECE, progress)
+        in_threads(count, len(balls), min(_PIECE, len(balls) // (4 * cores()) + 1), progress)
         return found
 
 
@@ -116,8 +119,6 @@ def _divide(
     order: Integers,
     start: Integers,
     end: Integers,
-    low: Floats,
-    high: Floats,
     widest: Integers,
     split: Floats,
     root: int,
@@ -129,21 +130,10 @@ def _divide(
     while count > 0:
         count -= 1
         node = waiting[count]
-        first, last = start[node], end[node]
-        for column in range(points.shape[1]):
-            low[node, column], high[node, column] = np.inf, -np.inf
-        for place in range(first, last):
-            for column in range(points.shape[1]):
-                value = points[place, column]
-                low[node, column] = min(low[node, column], value)
-                high[node, column] = max(high[node, column], value)
-        if 2 * node + 2 >= len(low):
+        if 2 * node + 2 >= len(start):
             continue
-        side = 0
-        for column in range(1, points.shape[1]):
-            if high[node, column] - low[node, column] > high[node, side] - low[node, side]:
-                side = column
-        middle = (first + last) // 2
+        first, last = start[node], end[node]
+        middle, side = (first + last) // 2, _widest_side(points, first, last)
         _select(points, order, first, last - 1, middle, side)
         widest[node], split[node] = side, points[middle, side]
         start[2 * node + 1], end[2 * node + 1] = first, middle
@@ -154,12 +144,25 @@ def _divide(
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _widest_side(points: Floats, first: int, last: int) -> int:  # pragma: no cover (compiled)
+    """Find the side along which the points reach farthest, by some of them: no count depends on it."""
+    side, width = 0, -1.0
+    for column in range(points.shape[1]):
+        least, most = np.inf, -np.inf
+        for place in range(first, last, (last - first) // _SAMPLE + 1):
+            least, most = min(least, points[place, column]), max(most, points[place, column])
+        if most - least > width:
+            side, width = column, most - least
+    return side
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def _select(
     points: Floats, order: Integers, left: int, right: int, middle: int, column: int
 ) -> None:  # pragma: no cover (compiled)
     """Reorder so that nothing before the middle is larger in this column than what follows (Hoare's find)."""
     while right > left:
-        pivot = points[(left + right) // 2, column]
+        pivot = _pivot(points, left, right, middle, column)
         i, j = left, right
         while i <= j:
             while points[i, column] < pivot:
@@ -178,6 +181,37 @@ def _select(
             left = i
         else:
             return
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _pivot(
+    points: Floats, left: int, right: int, middle: int, column: int
+) -> float:  # pragma: no cover (compiled)
+    """Guess the value that the middle will have, from a sample."""
+    if right - left < 8 * _SAMPLE:
+        return points[(left + right) // 2, column]  # type: ignore[no-any-return]
+    sample = np.empty(_SAMPLE)
+    for k in range(_SAMPLE):
+        sample[k] = points[left + (right - left) * k // (_SAMPLE - 1), column]
+    sample.sort()
+    return sample[(middle - left) * (_SAMPLE - 1) // (right - left)]  # type: ignore[no-any-return]
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _fit_boxes(
+    points: Floats, start: Integers, end: Integers, low: Floats, high: Floats
+) -> None:  # pragma: no cover (compiled)
+    """Draw the leaves' boxes around their points, and each other box around those of its two children."""
+    for node in range(len(start) - 1, -1, -1):
+        for column in range(points.shape[1]):
+            least, most = np.inf, -np.inf
+            if 2 * node + 2 < len(start):
+                least = min(low[2 * node + 1, column], low[2 * node + 2, column])
+                most = max(high[2 * node + 1, column], high[2 * node + 2, column])
+            else:
+                for place in range(start[node], end[node]):
+                    least, most = min(least, points[place, column]), max(most, points[place, column])
+            low[node, column], high[node, column] = least, most
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from local_cloaking.neighbours.threads import in_threads
+from local_cloaking.threads import in_threads
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from local_cloaking.neighbours.rule import Balls, Floats, Integers, Within, squared_distances
-from local_cloaking.neighbours.threads import Progress, cores
+from local_cloaking.threads import Progress, cores
 
 #: The square of a smaller radius vanishes, and with it what scipy compares.
 SMALLEST_RADIUS = 1e-140

@@ -35,8 +35,11 @@ from local_cloaking.tables.values import (
     is_whole,
     kind_of,
 )
+from local_cloaking.threads import in_threads
 
 Role = Literal["number", "category"]
+#: For each category column, the place of each row's word (-1 where missing) and the words; see `as_words`.
+Words = dict[str, tuple[NDArray[np.int64], list[Any]]]
 
 #: Place of a category that no original has.
 _UNSEEN = -2
@@ -185,7 +188,7 @@ def names_of(frame: pd.DataFrame, table: str) -> list[str]:
 
 
 def learn_columns(
-    originals: pd.DataFrame, categorical: Collection[str] = ()
+    originals: pd.DataFrame, categorical: Collection[str] = (), words: Words | None = None
 ) -> tuple[tuple[Column, ...], list[str]]:
     """Learn the role, categories and fill of each column from the originals.
 
@@ -196,6 +199,8 @@ def learn_columns(
     categorical
         Columns to treat as categories whatever their type; text, truth values and pandas categoricals
         always are.
+    words
+        Takes the words of each category column, so that `encode` need not look for them again.
 
     Returns
     -------
@@ -218,7 +223,7 @@ def learn_columns(
     learnt = []
     # One after the other: the first column that is refused is the one that is named.
     for position, name in enumerate(names):
-        summary = summarise(originals.iloc[:, position], name, declared=name in declared)
+        summary = summarise(originals.iloc[:, position], name, declared=name in declared, seen=words)
         learnt.append(learn_column(summary, declared=name in declared))
     return tuple(column for column, _ in learnt), [warning for _, warnings in learnt for warning in warnings]
 
@@ -247,7 +252,7 @@ def checked_declaration(categorical: Collection[str], names: Sequence[str]) -> s
     return declared
 
 
-def summarise(series: pd.Series[Any], name: str, *, declared: bool) -> ColumnSummary:
+def summarise(series: pd.Series[Any], name: str, *, declared: bool, seen: Words | None = None) -> ColumnSummary:
     """Add up what a column of the originals holds.
 
     Parameters
@@ -258,6 +263,8 @@ def summarise(series: pd.Series[Any], name: str, *, declared: bool) -> ColumnSum
         Its name, for messages.
     declared
         Whether it is to be treated as categories whatever its type.
+    seen
+        Takes the words of a category column, so that `encode_column` need not look for them again.
 
     Raises
     ------
@@ -276,7 +283,7 @@ def summarise(series: pd.Series[Any], name: str, *, declared: bool) -> ColumnSum
     if kind == "missing" or not summary.known:
         return replace(summary, kind="missing")
     if is_category(summary, declared=declared):
-        return _with_words(summary, series)
+        return _with_words(summary, series, seen)
     values = as_numbers(series, kind)
     known = values[~np.isnan(values)]
     whole = kind == "number" and summary.whole
@@ -341,7 +348,12 @@ def learn_column(summary: ColumnSummary, *, declared: bool) -> tuple[Column, lis
 
 
 def encode(
-    frame: pd.DataFrame, columns: Sequence[Column], table: str, *, fill_rows: bool = True
+    frame: pd.DataFrame,
+    columns: Sequence[Column],
+    table: str,
+    *,
+    fill_rows: bool = True,
+    words: Words | None = None,
 ) -> list[EncodedColumn]:
     """Read a table as the columns say.
 
@@ -355,6 +367,8 @@ def encode(
         ``originals`` or ``avatars``, for messages.
     fill_rows
         Whether missing cells get the column's fill (else NaN, or -1 for categories).
+    words
+        What `learn_columns` found in this very table.
 
     Raises
     ------
@@ -362,7 +376,17 @@ def encode(
         If a column is absent or too many, of another type, infinite, or has an unknown category.
     """
     place = places_of(names_of(frame, table), columns, table)
-    return [_encode(frame.iloc[:, p], c, table, fill_rows=fill_rows) for p, c in zip(place, columns, strict=True)]
+
+    def encoded(rows: slice) -> EncodedColumn:
+        column = columns[rows.start]
+        its_words = (words or {}).get(column.name)
+        series = frame.iloc[:, place[rows.start]]
+        cells, misfit = encode_column(series, column, fill_rows=fill_rows, words=its_words)
+        refuse_misfit(column, misfit, table)
+        assert cells is not None  # noqa: S101 (cells of the right kind can be read)
+        return cells
+
+    return in_threads(encoded, len(columns), 1)
 
 
 def places_of(names: list[str], columns: Sequence[Column], table: str) -> list[int]:
@@ -409,11 +433,13 @@ def decode(column: Column, values: NDArray[Any]) -> pd.Series[Any]:
     return _as_dtype(pd.Series(values), column)
 
 
-def _with_words(summary: ColumnSummary, series: pd.Series[Any]) -> ColumnSummary:
+def _with_words(summary: ColumnSummary, series: pd.Series[Any], seen: Words | None) -> ColumnSummary:
     infinite = 0
     if summary.kind == "number":
         infinite = int(np.count_nonzero(np.isinf(as_numbers(series, summary.kind))))
     codes, words = as_words(series, summary.kind)
+    if seen is not None:
+        seen[summary.name] = codes, words
     if len(words) > MAX_LEVELS:
         return replace(summary, infinite=infinite, words=None)
     counts = np.bincount(codes[codes >= 0], minlength=len(words))
@@ -453,15 +479,12 @@ def _dtype_name(series: pd.Series[Any]) -> str:
     return "category" if isinstance(series.dtype, pd.CategoricalDtype) else str(series.dtype)
 
 
-def _encode(series: pd.Series[Any], column: Column, table: str, *, fill_rows: bool) -> EncodedColumn:
-    cells, misfit = encode_column(series, column, fill_rows=fill_rows)
-    refuse_misfit(column, misfit, table)
-    assert cells is not None  # noqa: S101 (cells of the right kind can be read)
-    return cells
-
-
 def encode_column(
-    series: pd.Series[Any], column: Column, *, fill_rows: bool = True
+    series: pd.Series[Any],
+    column: Column,
+    *,
+    fill_rows: bool = True,
+    words: tuple[NDArray[np.int64], list[Any]] | None = None,
 ) -> tuple[EncodedColumn | None, Misfit]:
     """Read the cells of one column, and count those that do not fit; `refuse_misfit` judges them.
 
@@ -492,7 +515,7 @@ def encode_column(
         return EncodedColumn(
             column, np.where(missing, column.fill, values) if fill_rows else values, missing
         ), misfit
-    codes = _codes_among(column, *as_words(series, kind))
+    codes = _codes_among(column, *(words or as_words(series, kind)))
     misfit = replace(misfit, unseen=int(np.count_nonzero(codes == _UNSEEN)))
     missing = codes < 0
     if column.missing_level:
