@@ -6,6 +6,7 @@ import hashlib
 import json
 import pickle
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -37,12 +38,12 @@ def test_numbers_in_names_count_as_numbers_and_marks_of_other_writers_are_passed
 @pytest.mark.parametrize("other", ["names.csv", "part.3.parquet.bak", "README", "year=2026/"])
 def test_what_nobody_would_measure_is_refused(folder, other):
     (folder / other).mkdir() if other.endswith("/") else (folder / other).touch()
-    with pytest.raises(InputError, match="no \\*.parquet"):
+    with pytest.raises(InputError, match=r"no \*.parquet"):
         find_partitions(folder)
 
 
 def test_an_empty_folder_is_refused_and_a_missing_one_is_an_error(tmp_path):
-    with pytest.raises(InputError, match="no \\*.parquet file"):
+    with pytest.raises(InputError, match=r"no \*.parquet file"):
         find_partitions(tmp_path)
     with pytest.raises(FileNotFoundError):
         find_partitions(tmp_path / "nothing")
@@ -88,7 +89,7 @@ def test_any_change_changes_the_hash(folder, change):
 
 
 class Unportable:
-    storage_options = {"lock": 1}
+    storage_options: ClassVar[dict[str, int]] = {"lock": 1}
 
     def __reduce__(self):
         raise TypeError("no")

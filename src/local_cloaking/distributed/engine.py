@@ -81,6 +81,10 @@ class Engine:
             try:
                 return future.result(timeout=WORKERS_SECONDS)
             except (ImportError, RuntimeError, AttributeError) as error:
+                if "Actor" in str(error):
+                    # So Dask says (there is no actor) when a task that ran again, for a lost worker, failed.
+                    problem = "a worker was lost, and what it held cannot be made again: was a partition changed?"
+                    raise ClusterError(problem, self._address) from None
                 # As where a worker lacks a package that opens the storage; its message may show what was sent.
                 name = type(error).__name__
                 raise WorkerFault(f"{name} on a worker: is the same software installed everywhere?") from None
