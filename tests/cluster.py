@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,6 +36,13 @@ class Cluster:
         self.processes.append(worker)
         return worker
 
+    def await_workers(self, client: Any, at_least: int) -> None:
+        """Wait until so many workers are there."""
+        deadline = time.monotonic() + 90
+        while len(client.run_on_scheduler(_held)) < at_least:
+            assert time.monotonic() < deadline, "the workers did not start"
+            time.sleep(0.2)
+
     @property
     def scheduler(self) -> int:
         """The scheduler's process."""
@@ -48,6 +56,18 @@ class Cluster:
         """End every process of the cluster."""
         for process in self.processes:
             kill(process)
+
+
+def kill_the_fullest(client: Any) -> None:
+    """Kill, at once, the worker that holds the most results."""
+    held = client.run_on_scheduler(_held)
+    fullest = max(held, key=held.__getitem__)
+    assert held[fullest] > 0, "the worker that is killed holds nothing"
+    kill(client.run(os.getpid, workers=[fullest])[fullest])
+
+
+def _held(dask_scheduler: Any) -> dict[str, int]:
+    return {address: len(worker.has_what) for address, worker in dask_scheduler.workers.items()}
 
 
 def kill(process: int) -> None:

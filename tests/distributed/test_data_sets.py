@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ import pytest
 
 from local_cloaking import InputError, pairing
 from local_cloaking.measuring import Inputs, measure_files
+from tests.cluster import kill_the_fullest
 from tests.partitioned import mixed, noisy, write_both, write_parts
 
 pytest.importorskip("distributed", reason="Dask is not installed (extra `dask`)")
@@ -125,9 +124,8 @@ def test_a_partition_that_is_read_again_must_be_the_same(cluster, tmp_path, monk
     avatars = write_parts(noisy(originals), tmp_path / "avatars", [60, 120, 180, 240])
     originals = write_parts(originals, tmp_path / "originals", [60, 120, 180, 240])
     with Client(cluster.address, set_as_default=False) as client:
-        before = set(client.scheduler_info(n_workers=-1)["workers"])
-        doomed = cluster.add_worker()
-        client.wait_for_workers(len(before) + 1, timeout=60)
+        cluster.add_worker()
+        cluster.await_workers(client, at_least=3)
         cells = measure.Cells
 
         def lost(*args: Any) -> Any:
@@ -135,7 +133,7 @@ def test_a_partition_that_is_read_again_must_be_the_same(cluster, tmp_path, monk
             for folder in (originals, avatars):
                 for path in folder.glob("*.parquet"):
                     path.write_bytes(path.read_bytes() + b"PAR1")
-            os.kill(doomed, signal.SIGKILL)
+            kill_the_fullest(client)
             return cells(*args)
 
         monkeypatch.setattr(measure, "Cells", lost)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import shutil
-import signal
 import time
 from importlib import metadata
 from pathlib import Path
@@ -18,7 +16,7 @@ from typer.testing import CliRunner
 from local_cloaking import InputError
 from local_cloaking.cli import app
 from local_cloaking.measuring import measure_files
-from tests.cluster import free_port, kill, start_cluster
+from tests.cluster import free_port, kill, kill_the_fullest, start_cluster
 from tests.partitioned import Both, mixed, noisy, write_both
 
 pytest.importorskip("distributed", reason="Dask is not installed (extra `dask`)")
@@ -48,20 +46,9 @@ def test_a_worker_killed_in_the_middle_changes_nothing(cluster, both, monkeypatc
     from distributed import Client
 
     with Client(cluster.address, set_as_default=False) as client:
-        known = set(client.scheduler_info(n_workers=-1)["workers"])
-        doomed = cluster.add_worker()
-        deadline = time.monotonic() + 60
-        while not (added := set(client.scheduler_info(n_workers=-1)["workers"]) - known):
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
-            client.sync(client._update_scheduler_info)
-
-        def killed(_: Any) -> None:
-            held = client.has_what(workers=list(added))
-            assert any(keys for keys in held.values()), "the worker that is killed holds nothing"
-            os.kill(doomed, signal.SIGKILL)
-
-        before_counting(monkeypatch, killed)
+        cluster.add_worker()
+        cluster.await_workers(client, at_least=3)
+        before_counting(monkeypatch, lambda _: kill_the_fullest(client))
         result = measure_partitions(both.folders, scheduler=cluster.address).result
     assert np.array_equal(result.counts, np.sort(measure_files(both.files).result.counts))
 
