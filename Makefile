@@ -1,4 +1,4 @@
-# Targets: demo, test, test-oldest, lint, types, constraints, clean. PYTHON names the interpreter (3.11, 3.12 or 3.13).
+# Targets: demo, test, test-oldest, bench, lint, types, constraints, clean. PYTHON names the interpreter (3.11, 3.12 or 3.13).
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
@@ -8,7 +8,7 @@ THRESHOLD ?= 5
 K ?= 20
 NCP ?= 5
 
-.PHONY: help demo test test-oldest lint types constraints clean
+.PHONY: help demo test test-oldest bench lint types constraints clean
 .DEFAULT_GOAL := help
 
 help:
@@ -40,6 +40,10 @@ lint: $(VENV)/installed-dev
 
 types: $(VENV)/installed-dev
 	$(BIN)/mypy
+
+# Against what else a user could take: 40 minutes on two cores; BENCH="--scale 0.1 --repeats 1" takes two.
+bench: $(VENV)/installed-dev
+	$(BIN)/python -m tests.benchmarks $(BENCH)
 
 # The same tests at the other end of what is supported: Airflow 3.1.1 and pandas 3.
 test-oldest: .venv-oldest/installed

@@ -13,9 +13,9 @@ import sys
 import numpy as np
 from local_cloaking.neighbours import _suitable_method, closer_avatar_counts
 rng = np.random.default_rng(1)
-x = rng.normal(size=(3000, 3))
+x = rng.normal(size=(20_000, 3))
 closer_avatar_counts(x, x + 0.01)
-print(_suitable_method(3, few_places=False))
+print(_suitable_method(20_000, 3, few_places=False))
 """
 
 

@@ -90,6 +90,7 @@ def measure(
         from local_cloaking.audit.record import build_record, peers_in
         from local_cloaking.gate import checked_threshold, great_expectations, judge
         from local_cloaking.measuring import Inputs, measure_inputs, now
+        from local_cloaking.progress import progress_bar
         from local_cloaking.tables import CsvOptions
 
         least = None if threshold is None else checked_threshold(threshold)
@@ -107,16 +108,18 @@ def measure(
             avatar_coordinates=avatar_coordinates,
             csv=CsvOptions(separator, decimal, encoding),
         )
-        measured = measure_inputs(
-            inputs,
-            scheduler=dask,
-            ncp=ncp,
-            key=key,
-            categorical=_names(categorical),
-            drop=_names(drop),
-            data_set=data_set,
-            k=k,
-        )
+        with progress_bar() as progress:
+            measured = measure_inputs(
+                inputs,
+                scheduler=dask,
+                ncp=ncp,
+                key=key,
+                categorical=_names(categorical),
+                drop=_names(drop),
+                data_set=data_set,
+                k=k,
+                progress=progress,
+            )
         judgement = None
         if least is not None:
             judgement = judge(

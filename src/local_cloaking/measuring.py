@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from local_cloaking.metric import LocalCloaking
     from local_cloaking.projection import FAMD
     from local_cloaking.tables import Table
+    from local_cloaking.threads import Progress
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ def measure_files(
     data_set: str | None = None,
     k: int | None = None,
     zone: tzinfo | None = None,
+    progress: Progress | None = None,
 ) -> Measured:
     """Read the files and measure Local Cloaking.
 
@@ -83,6 +85,8 @@ def measure_files(
         The k of the avatarisation, where known: for the record and the remedy.
     zone
         Time zone of the record's times; None for the machine's.
+    progress
+        Called now and then while originals are counted, with how many are done and how many there are.
 
     Raises
     ------
@@ -105,6 +109,7 @@ def measure_files(
         pairing=read.pairing,
         drop=drop,
         coordinates=read.coordinates,
+        progress=progress,
     )
     return Measured(result, entries_of(result, read.described, started, data_set=data_set, k=k, zone=zone))
 

@@ -9,7 +9,11 @@ cells.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
@@ -34,27 +38,29 @@ def originals(n: int, p: int, seed: int = 0) -> Floats:
     return points
 
 
+def _neighbours(x: Floats) -> Iterator[tuple[NDArray[np.int64], Floats, NDArray[np.int64]]]:
+    """Yield rows, and the distances and rows of their K nearest others, piece by piece to spare memory."""
+    tree = cKDTree(x)
+    for start in range(0, len(x), _PIECE):
+        rows = tree.indices[start : start + _PIECE]  # neighbours one after the other are found faster
+        distances, found = tree.query(x[rows], k=K + 1, workers=-1)
+        yield rows, distances[:, 1:], found[:, 1:]
+
+
 def near(n: int, p: int, seed: int = 0) -> tuple[Floats, Floats]:
-    x = originals(n, p, seed)
-    tree, rng = cKDTree(x), np.random.default_rng(seed + 1)
+    x, rng = originals(n, p, seed), np.random.default_rng(seed + 1)
     avatars = np.empty_like(x)
-    # Piece by piece: the distances to 20 neighbours take four times the memory of the coordinates.
-    for start in range(0, n, _PIECE):
-        piece = slice(start, start + _PIECE)
-        distances, rows = tree.query(x[piece], k=K + 1, workers=-1)
-        weights = random_weights(distances[:, 1:], rng)
-        avatars[piece] = np.einsum("ij,ijk->ik", weights, x[rows[:, 1:]])
+    for rows, distances, neighbours in _neighbours(x):
+        avatars[rows] = np.einsum("ij,ijk->ik", random_weights(distances, rng), x[neighbours])
     return x, avatars
 
 
 def released(n: int, p: int, seed: int = 0) -> tuple[Floats, Floats]:
-    x = originals(n, p, seed)
-    tree, rng = cKDTree(x), np.random.default_rng(seed + 1)
-    rows = np.concatenate(
-        [tree.query(x[start : start + _PIECE], k=K + 1, workers=-1)[1] for start in range(0, n, _PIECE)]
-    )
-    chosen = rows[np.arange(n), rng.integers(1, K + 1, size=n)]
-    return x, x[chosen] + rng.normal(size=x.shape) * x.std(axis=0) / 4
+    x, rng = originals(n, p, seed), np.random.default_rng(seed + 1)
+    avatars = rng.normal(size=x.shape) * x.std(axis=0) / 4
+    for rows, _, neighbours in _neighbours(x):
+        avatars[rows] += x[neighbours[np.arange(len(rows)), rng.integers(K, size=len(rows))]]
+    return x, avatars
 
 
 def discrete(n: int, seed: int = 0) -> tuple[Floats, Floats]:
@@ -67,3 +73,19 @@ def discrete(n: int, seed: int = 0) -> tuple[Floats, Floats]:
 def shuffled(n: int, p: int, seed: int = 0) -> tuple[Floats, Floats]:
     x, avatars = near(n, p, seed)
     return x, np.random.default_rng(seed + 2).permutation(avatars)
+
+
+def mixed(n: int, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Fifteen numbers, ten categories of 2 to 6 levels, led by four hidden numbers that avatars keep nearly."""
+    rng = np.random.default_rng(seed)
+    hidden, loads = rng.normal(size=(n, 4)), rng.normal(size=(4, 25))
+    tables = []
+    for shift in (0.0, 0.1):
+        seen = (hidden + shift * rng.normal(size=hidden.shape)) @ loads
+        columns: dict[str, Any] = {f"number {i}": seen[:, i] for i in range(15)}
+        for i in range(10):
+            cuts = np.linspace(-3, 3, 3 + i % 5)[1:-1]
+            words = np.array([f"level {level}" for level in range(len(cuts) + 1)], dtype=object)
+            columns[f"category {i}"] = words[np.digitize(seen[:, 15 + i], cuts)]
+        tables.append(pd.DataFrame(columns))
+    return tables[0], tables[1]

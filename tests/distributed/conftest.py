@@ -22,7 +22,7 @@ class Inline(Engine):
     def submit(self, function: Callable[..., Any], *args: Any) -> Any:
         return function(*args)
 
-    def gather(self, future: Any) -> Any:
+    def gather(self, future: Any, pulse: Any = None) -> Any:
         return future
 
 

@@ -122,8 +122,8 @@ def test_the_client_reads_no_partition_and_gets_nothing_of_the_size_of_a_table(c
     fetched: list[int] = []
     gather = engine.Engine.gather
 
-    def weighed(self: Any, future: Any) -> Any:
-        result = gather(self, future)
+    def weighed(self: Any, future: Any, pulse: Any = None) -> Any:
+        result = gather(self, future, pulse)
         fetched.append(len(pickle.dumps(result)))
         return result
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from local_cloaking.distributed.distribution import Distribution
 from local_cloaking.distributed.division import Box, Division, Routes, divide, route
 from local_cloaking.distributed.engine import Engine, WorkerFault
-from local_cloaking.neighbours import AvatarIndex, Within, pairs_of_places
+from local_cloaking.neighbours import AvatarIndex, Progress, Within, pairs_of_places
 from local_cloaking.neighbours.rule import Balls
 
 Floats = NDArray[np.float64]
@@ -77,13 +77,17 @@ class Cells:
         self._cells = engine.shuffle(splits, division.cells, _cell, sample.shape[1])
         self._boxes = engine.add_up([engine.submit(_box, cell) for cell in self._cells], _chain)
 
-    def count(self, originals: Sequence[Any], own_avatars: Sequence[Any]) -> Distribution:
+    def count(
+        self, originals: Sequence[Any], own_avatars: Sequence[Any], progress: Progress | None = None
+    ) -> Distribution:
         """Count the closer avatars of originals.
 
         Parameters
         ----------
         originals, own_avatars
             Futures of coordinates, row by row; all originals or some.
+        progress
+            Called now and then, with how many of the parts are counted and how many there are.
         """
         submit = self._engine.submit
         routed = [
@@ -95,7 +99,7 @@ class Cells:
         for part, its_cells in zip(routed, touched, strict=True):
             within = [submit(_count_in, self._cells[cell], submit(_visitors, part, cell)) for cell in its_cells]
             counted.append(submit(_distribution, part, its_cells, within))
-        distribution: Distribution = self._engine.total(counted, operator.add)
+        distribution: Distribution = self._engine.total(counted, operator.add, progress)
         return distribution
 
 

@@ -66,8 +66,15 @@ class Engine:
         """Put a value where all tasks can have it. Unlike one that is scattered, it outlives any worker."""
         return self.submit(_same, value)
 
-    def gather(self, future: Any) -> Any:
+    def gather(self, future: Any, pulse: Callable[[], None] | None = None) -> Any:
         """Fetch one result, which must not be of the size of a table.
+
+        Parameters
+        ----------
+        future
+            Of the result.
+        pulse
+            Called now and then while it is waited for.
 
         Raises
         ------
@@ -77,7 +84,7 @@ class Engine:
             If scheduler or workers are lost.
         """
         with self._losses():
-            self._wait(future)
+            self._wait(future, pulse)
             try:
                 return future.result(timeout=WORKERS_SECONDS)
             except (ImportError, RuntimeError, AttributeError) as error:
@@ -98,9 +105,19 @@ class Engine:
             ]
         return level[0]
 
-    def total(self, futures: Sequence[Any], add: Callable[[Any, Any], Any]) -> Any:
-        """Add up results of partitions, and fetch the sum."""
-        return self.gather(self.add_up(futures, add))
+    def total(
+        self,
+        futures: Sequence[Any],
+        add: Callable[[Any, Any], Any],
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Any:
+        """Add up results of partitions, and fetch the sum; ``progress`` is told how many are done, of how many."""
+
+        def pulse() -> None:
+            if progress is not None:
+                progress(sum(future.done() for future in futures), len(futures))
+
+        return self.gather(self.add_up(futures, add), pulse)
 
     def shuffle(self, splits: Sequence[Any], buckets: int, join: Callable[..., Any], *args: Any) -> list[Any]:
         """Bring together what belongs together.
@@ -147,7 +164,7 @@ class Engine:
         if others:
             _refuse_version(others[0], self._version)
 
-    def _wait(self, future: Any) -> None:
+    def _wait(self, future: Any, pulse: Callable[[], None] | None) -> None:
         from distributed import TimeoutError as DaskTimeoutError
 
         last_seen = time.monotonic()
@@ -155,6 +172,8 @@ class Engine:
             try:
                 future.exception(timeout=PULSE_SECONDS)  # waits, and fetches nothing
             except (DaskTimeoutError, TimeoutError):
+                if pulse is not None:
+                    pulse()
                 if self._client.status == "running" and self._client.scheduler_info()["workers"]:
                     last_seen = time.monotonic()
                 elif time.monotonic() - last_seen > WORKERS_SECONDS:

@@ -34,6 +34,7 @@ from local_cloaking.metric import (
     used_projection,
     wanted_fit,
 )
+from local_cloaking.neighbours import Progress
 from local_cloaking.pairing import evidence_of_samples, pairing_evidence, sorted_warnings
 from local_cloaking.projection import FAMD, cross_products, shares_of
 from local_cloaking.safeguards import judge_tables
@@ -58,6 +59,7 @@ def measure_partitions(
     data_set: str | None = None,
     k: int | None = None,
     zone: tzinfo | None = None,
+    progress: Progress | None = None,
 ) -> Measured:
     """Measure Local Cloaking of data sets that no single machine holds.
 
@@ -70,6 +72,8 @@ def measure_partitions(
         Address of the Dask scheduler, as ``tcp://host:8786``.
     ncp, key, categorical, drop, data_set, k, zone
         As in `local_cloaking.measuring.measure_files`.
+    progress
+        Called now and then, with how many of the partitions are counted and how many there are.
 
     Returns
     -------
@@ -104,7 +108,7 @@ def measure_partitions(
     famd = wanted_fit(ncp, projection, categorical)
     with connect(scheduler) as engine:
         surveyed = _survey(engine, inputs, key, drop)
-        result = _measure(engine, surveyed, famd, projection)
+        result = _measure(engine, surveyed, famd, projection, progress)
     sources = {"originals": asdict(surveyed.originals.source), "avatars": asdict(surveyed.avatars.source)}
     entries = entries_of(result, {**sources, **described}, started, data_set=data_set, k=k, zone=zone)
     return Measured(result, entries)
@@ -170,7 +174,9 @@ def _survey(engine: Engine, inputs: Inputs, key: str | None, drop: Collection[st
     return _Survey(one, other, key, whole, tuple(warnings))
 
 
-def _measure(engine: Engine, surveyed: _Survey, famd: FAMD, projection: FAMD | None) -> LocalCloaking:
+def _measure(
+    engine: Engine, surveyed: _Survey, famd: FAMD, projection: FAMD | None, progress: Progress | None
+) -> LocalCloaking:
     space, tables = _prepared(engine, surveyed, famd, projection)
     pairs, n = tables.pairs, surveyed.originals.n
     originals, avatars = _placed(engine, pairs, space.used, int(space.fitted.n_components))
@@ -182,13 +188,13 @@ def _measure(engine: Engine, surveyed: _Survey, famd: FAMD, projection: FAMD | N
     cells = Cells(engine, avatars, n)
 
     def of_sample(rows: Integers) -> Integers:
-        sample = [chosen_rows(engine, pairs, table, rows) for table in (originals, avatars)]
-        return _counted(cells.count(*([table] for table in sample)), len(rows)).counts()[1]
+        one, other = (chosen_rows(engine, pairs, table, rows) for table in (originals, avatars))
+        return _counted(cells.count([one], [other]), len(rows)).counts()[1]
 
     evidence = evidence_of_samples(z, n, of_sample)
     closer, strictly = np.zeros((2, 0), np.int64)
     if evidence is None:
-        closer, strictly = _counted(cells.count(originals, avatars), n).counts()
+        closer, strictly = _counted(cells.count(originals, avatars, progress), n).counts()
         evidence = pairing_evidence(z, strictly, n)
     warnings = [*surveyed.warnings, *space.warnings]
     if z is None:

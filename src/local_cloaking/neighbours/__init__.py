@@ -10,8 +10,9 @@ to the rule. All divide the space, skip what lies beyond a ball and count whole 
 ============  ====================================================  ==============================================
 method        how it looks at what is left                          chosen when
 ============  ====================================================  ==============================================
-``compiled``  one by one, on a k-d tree of our own                  numba is installed (extra ``fast``)
-``tree``      radius counts on scipy's k-d tree, a hair wider and   it is not, there are few components, and most
+``compiled``  one by one, on a k-d tree of our own                  numba is installed (extra ``fast``), and there
+                                                                    are avatars enough to be worth its import
+``tree``      radius counts on scipy's k-d tree, a hair wider and   otherwise, with few components, where most
               narrower than the rule's radii                        avatars stand in places of their own
 ``blocks``    matrix products of blocks, rechecked near a bound     otherwise
 ============  ====================================================  ==============================================
@@ -45,6 +46,8 @@ from local_cloaking.threads import Progress
 
 Method = Literal["compiled", "tree", "blocks"]
 
+#: Below this many avatars, any method takes less than the two seconds that importing numba does.
+COMPILED_MIN_AVATARS = 10_000
 #: Without numba: scipy's k-d tree is faster than matrix products up to about this many components.
 TREE_MAX_COMPONENTS = 8
 
@@ -178,7 +181,7 @@ class AvatarIndex:
 
     def __init__(self, avatars: Floats, *, method: Method | None = None) -> None:
         places = _places(avatars)
-        method = method or _suitable_method(avatars.shape[1], few_places=places is not None)
+        method = method or _suitable_method(*avatars.shape, few_places=places is not None)
         self._counter = _counter(method, avatars, places)
 
     def within(self, balls: Balls, progress: Progress | None = None) -> Within:
@@ -190,8 +193,8 @@ class _Counter(Protocol):
     def within(self, balls: Balls, progress: Progress | None = None) -> Within: ...
 
 
-def _suitable_method(components: int, few_places: bool) -> Method:
-    if _can_compile():
+def _suitable_method(avatars: int, components: int, *, few_places: bool) -> Method:
+    if avatars >= COMPILED_MIN_AVATARS and _can_compile():
         return "compiled"
     return "tree" if components <= TREE_MAX_COMPONENTS and not few_places else "blocks"
 

@@ -131,6 +131,7 @@ class LocalCloakingOperator(BaseOperator):
         from local_cloaking.audit.evidence import Evidence
         from local_cloaking.audit.store import write_whole
         from local_cloaking.measuring import measure_inputs
+        from local_cloaking.progress import LoggedProgress
 
         run = run_of(context)
         measured = measure_inputs(
@@ -143,6 +144,7 @@ class LocalCloakingOperator(BaseOperator):
             data_set=text(self.data_set, "data_set") or run["dag_id"],
             k=whole(self.k, "k"),
             zone=zone_of(context),
+            progress=LoggedProgress(lambda line: self.log.info("%s", line)),
         )
         entries = {**measured.entries, "run": run}
         evidence = Evidence.of(measured.result.counts, measured.result.strict_counts, entries)
