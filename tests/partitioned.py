@@ -75,7 +75,7 @@ def noisy(originals: pd.DataFrame, share: float = 0.3, seed: int = 1) -> pd.Data
         if series.dtype.kind == "f":
             made[name] = series + rng.normal(size=len(series)) * share * series.std()
         elif series.dtype.kind == "i":
-            made[name] = series + rng.integers(-3, 4, len(series))
+            made[name] = (series + rng.integers(-3, 4, len(series))).clip(series.min(), series.max())
         else:
             others = series.sample(frac=1, random_state=seed).set_axis(series.index)
             made[name] = series.where(rng.random(len(series)) > 0.2, others)

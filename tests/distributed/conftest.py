@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from local_cloaking.distributed.engine import Engine
 from tests.cluster import cluster
 
-__all__ = ["cluster", "inline"]
+__all__ = ["at_once", "cluster", "inline"]
 
 
 class Inline(Engine):
@@ -29,3 +30,12 @@ class Inline(Engine):
 @pytest.fixture
 def inline() -> Inline:
     return Inline()
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The address of a scheduler that is not one: every task runs here."""
+    from local_cloaking.distributed import measure
+
+    monkeypatch.setattr(measure, "connect", lambda _: nullcontext(Inline()))
+    return "inline://"

@@ -31,17 +31,17 @@ def folders(tmp_path) -> tuple[Path, Path]:
     return Path(inputs.originals), Path(inputs.avatars)
 
 
-def test_empty_partitions_and_single_files_are_taken(cluster, folders, tmp_path):
+def test_empty_partitions_and_single_files_are_taken(at_once, folders, tmp_path):
     originals, avatars = folders
     pd.read_parquet(originals / "part.0.parquet").iloc[:0].to_parquet(originals / "part.1a.parquet", index=False)
     mixed_inputs = Inputs(originals, avatars.parent / "avatars.parquet")
-    there = measure_partitions(mixed_inputs, scheduler=cluster.address)
+    there = measure_partitions(mixed_inputs, scheduler=at_once)
     here = measure_files(Inputs(originals.parent / "originals.parquet", mixed_inputs.avatars))
     assert np.array_equal(there.result.counts, np.sort(here.result.counts))
     assert there.entries["avatars_sha256"] == here.entries["avatars_sha256"]
 
 
-def test_types_that_come_out_as_one_are_no_other_schema(cluster, folders):
+def test_types_that_come_out_as_one_are_no_other_schema(at_once, folders):
     """Narrow integers, large strings, and a column without a value in one partition."""
     originals, avatars = folders
     path = originals / "part.1.parquet"
@@ -53,7 +53,7 @@ def test_types_that_come_out_as_one_are_no_other_schema(cluster, folders):
     start = len(pd.read_parquet(originals / "part.0.parquet"))
     whole.loc[start : start + len(table) - 1, "b"] = np.nan
     whole.to_parquet(originals.parent / "whole.parquet", index=False)
-    there = measure_partitions(Inputs(originals, avatars), scheduler=cluster.address)
+    there = measure_partitions(Inputs(originals, avatars), scheduler=at_once)
     here = measure_files(Inputs(originals.parent / "whole.parquet", originals.parent / "avatars.parquet"))
     assert np.array_equal(there.result.counts, np.sort(here.result.counts))
     assert there.entries["columns"] == here.entries["columns"]
@@ -70,11 +70,11 @@ def other_type(frame: pd.DataFrame) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("change", "message"), [(other_column, "in some partitions only"), (other_type, "it is double here")]
 )
-def test_partitions_of_unlike_schemas_are_refused(cluster, folders, change: Callable[..., Any], message):
+def test_partitions_of_unlike_schemas_are_refused(at_once, folders, change: Callable[..., Any], message):
     path = folders[1] / "part.2.parquet"
     change(pd.read_parquet(path)).to_parquet(path, index=False)
     with pytest.raises(InputError, match=message) as refused:
-        measure_partitions(Inputs(*folders), scheduler=cluster.address)
+        measure_partitions(Inputs(*folders), scheduler=at_once)
     assert refused.value.file == "part.2.parquet"
 
 
@@ -85,7 +85,7 @@ def test_a_damaged_partition_is_named(cluster, folders):
     assert refused.value.file == "part.1.parquet"
 
 
-def test_more_levels_than_anything_is_made_for_are_refused_alike(cluster, tmp_path, monkeypatch):
+def test_more_levels_than_anything_is_made_for_are_refused_alike(at_once, tmp_path, monkeypatch):
     """By both: not an identifier by its share, but no category either."""
     names = [f"name {i}" for i in range(10_001)]
     originals = pd.DataFrame({"x": np.arange(40_004.0) % 97, "name": names * 4})
@@ -93,12 +93,12 @@ def test_more_levels_than_anything_is_made_for_are_refused_alike(cluster, tmp_pa
     with pytest.raises(InputError, match="more than 10000 different values in 40004 rows") as here:
         measure_files(both.files)
     with pytest.raises(InputError) as there:
-        measure_partitions(both.folders, scheduler=cluster.address)
+        measure_partitions(both.folders, scheduler=at_once)
     assert str(here.value) == str(there.value)
 
 
 @pytest.mark.parametrize("key", [None, "id"])
-def test_shuffled_avatars_are_told_from_a_sample_as_on_one_machine(cluster, tmp_path, monkeypatch, key):
+def test_shuffled_avatars_are_told_from_a_sample_as_on_one_machine(at_once, tmp_path, monkeypatch, key):
     monkeypatch.setattr(pairing, "EARLY_STOP_ROWS", 500)
     monkeypatch.setattr(pairing, "EARLY_STOP_SAMPLES", (100, 200))
     originals = mixed(900).assign(id=np.arange(900))
@@ -106,7 +106,7 @@ def test_shuffled_avatars_are_told_from_a_sample_as_on_one_machine(cluster, tmp_
     both = write_both(originals, avatars, tmp_path)
     options = {"key": key} if key else {"drop": ["id"]}
     here = measure_files(both.files, **options)
-    there = measure_partitions(both.folders, scheduler=cluster.address, **options)
+    there = measure_partitions(both.folders, scheduler=at_once, **options)
     assert len(here.result.counts) == len(there.result.counts) == 0
     assert here.entries["pairing_evidence"]["sample"] == 100
     assert "look shuffled" in here.entries["reason"]

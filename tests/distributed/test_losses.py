@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pickle
 import shutil
+import sys
 import time
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -163,8 +165,12 @@ def _fails_in_a_worker(_: Any) -> None:
     divide("unmistakable cell", 4)  # type: ignore[arg-type]
 
 
-def test_refused_with_dask(both):
-    from dataclasses import replace
+def test_without_dask_the_extra_is_named(both, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(InputError, match=r"Dask is not installed; pip install 'local-cloaking\[dask\]'"):
+        measure_partitions(both.folders, scheduler="tcp://127.0.0.1:1")
 
+
+def test_what_one_machine_alone_can_do_is_refused(both):
     with pytest.raises(InputError, match="not with Dask: pairing"):
         measure_partitions(replace(both.folders, pairing="pairs.csv"), scheduler="tcp://127.0.0.1:1")

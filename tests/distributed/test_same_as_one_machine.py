@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from local_cloaking import FAMD, InputError
-from local_cloaking.measuring import measure_files
-from tests.partitioned import Both, measured_both, mixed, noisy, write_both
+from local_cloaking.measuring import Inputs, measure_files
+from tests.partitioned import Both, measured_both, mixed, noisy, write_both, write_parts
 
 #: What differs: where the tables lie, and when they were measured.
 APART = {"inputs", "avatars_sha256", "measured_at", "duration_seconds"}
@@ -129,36 +129,71 @@ def numbered() -> Tables:
     return originals.assign(**numbers), avatars.assign(**numbers)
 
 
+def gaps_in_one_partition() -> Tables:
+    """Types that hold no gap come out as others where another partition has one; and levels that nobody has."""
+    types = {"size": "Int64", "smokes": "boolean", "arm": pd.CategoricalDtype(["low", "high", "none", "placebo"])}
+    originals, avatars = (frame.assign(size=frame["size"] // 10).astype(types) for frame in honest())
+    originals.loc[originals.index[-9:], ["size", "smokes", "born"]] = pd.NA
+    avatars.loc[avatars.index[-5:], ["size", "smokes", "a"]] = pd.NA
+    return originals, avatars
+
+
 def alike() -> Tables:
     same = pd.DataFrame({"age": [50.0] * 30, "arm": ["a"] * 30})
     return same, same
 
 
-@pytest.mark.parametrize(
-    ("make", "options"),
-    [
-        (honest, {}),
-        (honest, {"ncp": 2, "categorical": ["smokes"], "drop": ["a"], "k": 7, "data_set": "trial"}),
-        (with_key, {"key": "id"}),
-        (with_number_keys, {"key": "id"}),
-        (discrete, {"ncp": 3}),
-        (shuffled, {}),
-        (partly_shuffled, {}),
-        (copies, {}),
-        (copies_with_noise, {"ncp": 2}),
-        (other_peoples_rows, {}),
-        (missing_excess, {}),
-        (carried_over, {}),
-        (collapsed, {}),
-        (sorted_apart, {}),
-        (constant, {}),
-        (numbered, {}),
-        (alike, {"ncp": 1}),
-    ],
-    ids=lambda value: value.__name__ if callable(value) else "",
-)
-def test_counts_and_record_are_the_same(make: Callable[[], Tables], options: dict[str, Any], cluster, tmp_path):
-    here, there = measured_both(write_both(*make(), tmp_path), cluster.address, **options)
+CASES = [
+    (honest, {}),
+    (honest, {"ncp": 2, "categorical": ["smokes"], "drop": ["a"], "k": 7, "data_set": "trial"}),
+    (with_key, {"key": "id"}),
+    (with_number_keys, {"key": "id"}),
+    (discrete, {"ncp": 3}),
+    (shuffled, {}),
+    (partly_shuffled, {}),
+    (copies, {}),
+    (copies_with_noise, {"ncp": 2}),
+    (other_peoples_rows, {}),
+    (missing_excess, {}),
+    (carried_over, {}),
+    (collapsed, {}),
+    (sorted_apart, {}),
+    (constant, {}),
+    (numbered, {}),
+    (gaps_in_one_partition, {}),
+    (gaps_in_one_partition, {"categorical": ["size"], "ncp": 3}),
+    (alike, {"ncp": 1}),
+]
+#: Those that cross the wire in all the ways there are.
+ON_A_CLUSTER = (honest, with_key, discrete, carried_over, numbered, gaps_in_one_partition)
+
+
+def named(value: Any) -> str:
+    return value.__name__ if callable(value) else ""
+
+
+@pytest.mark.parametrize(("make", "options"), CASES, ids=named)
+def test_counts_and_record_are_the_same(make: Callable[[], Tables], options: dict[str, Any], at_once, tmp_path):
+    assert_measured_alike(write_both(*make(), tmp_path), at_once, **options)
+
+
+@pytest.mark.parametrize(("make", "options"), [case for case in CASES if case[0] in ON_A_CLUSTER], ids=named)
+def test_on_a_real_cluster_too(make: Callable[[], Tables], options: dict[str, Any], cluster, tmp_path):
+    assert_measured_alike(write_both(*make(), tmp_path), cluster.address, **options)
+
+
+@pytest.mark.parametrize("cuts", [[], [1], [299], list(range(1, 40)), [100, 200]], ids=len)
+def test_any_number_of_partitions_will_do(cuts, at_once, tmp_path):
+    originals, avatars = honest()
+    both = write_both(originals, avatars, tmp_path)
+    both.folders = Inputs(
+        write_parts(originals, tmp_path / "o", cuts), write_parts(avatars, tmp_path / "a", [150])
+    )
+    assert_measured_alike(both, at_once)
+
+
+def assert_measured_alike(both: Both, scheduler: str, **options: Any) -> None:
+    here, there = measured_both(both, scheduler, **options)
     pairs = [np.lexsort((m.result.strict_counts, m.result.counts)) for m in (here, there)]
     for name in ("counts", "strict_counts"):
         one, other = (getattr(m.result, name)[order] for m, order in zip((here, there), pairs, strict=True))
@@ -190,20 +225,20 @@ def test_the_doctored_tables_do_what_they_are_named_for():
     assert local_cloaking(*copies_with_noise(), ncp=2).near_copies is not None
 
 
-def test_a_projection_handed_over_is_used_and_checked(cluster, tmp_path):
+def test_a_projection_handed_over_is_used_and_checked(at_once, tmp_path):
     originals, avatars = honest()
     both = write_both(originals, avatars, tmp_path)
     (tmp_path / "projection.json").write_text(FAMD(4).fit(originals).to_json())
     handed = Both(
         *(replace(inputs, projection=tmp_path / "projection.json") for inputs in (both.files, both.folders))
     )
-    here, there = measured_both(handed, cluster.address, ncp=3)
+    here, there = measured_both(handed, at_once, ncp=3)
     assert np.array_equal(np.sort(here.result.counts), there.result.counts)
     assert there.entries["space"] == "handed over"
     assert here.entries["warnings"] == there.entries["warnings"]
     assert here.entries["inputs"]["projection"] == there.entries["inputs"]["projection"]
     (tmp_path / "projection.json").write_text(FAMD(4).fit(originals.assign(a=originals["a"] + 1)).to_json())
-    assert_refused_alike(handed, cluster.address)
+    assert_refused_alike(handed, at_once)
 
 
 # --- refusals ---
@@ -283,10 +318,15 @@ def balanced() -> Tables:
         (honest, {"drop": ["nothing"]}),
         (honest, {"categorical": ["nothing"]}),
     ],
-    ids=lambda value: value.__name__ if callable(value) else "",
+    ids=named,
 )
-def test_refusals_are_the_same(make: Callable[[], Tables], options: dict[str, Any], cluster, tmp_path):
-    assert_refused_alike(write_both(*make(), tmp_path), cluster.address, **options)
+def test_refusals_are_the_same(make: Callable[[], Tables], options: dict[str, Any], at_once, tmp_path):
+    assert_refused_alike(write_both(*make(), tmp_path), at_once, **options)
+
+
+def test_a_refusal_crosses_the_wire(cluster, tmp_path):
+    make = changed("arm", 3, "unheard of")
+    assert_refused_alike(write_both(*make(), tmp_path), cluster.address, key="id")
 
 
 def assert_refused_alike(both: Both, scheduler: str, **options: Any) -> None:
