@@ -81,7 +81,7 @@ class CompiledTree:
             _MANY,
         )
         # Neighbours one after the other: they visit the same leaves.
-        places = np.argsort(leaf_of)
+        places = _order_by_leaf(leaf_of, len(self._leaves))
         found = Within(np.empty(len(balls), np.int64), np.empty(len(balls), np.int64))
 
         def count(rows: slice) -> None:
@@ -237,6 +237,20 @@ def _find_leaf(
         while node < first_leaf:
             node = 2 * node + (2 if centres[row, widest[node]] >= split[node] else 1)
         leaf_of[row] = node - first_leaf
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _order_by_leaf(leaf_of: NDArray[np.int32], leaves: int) -> Integers:  # pragma: no cover (compiled)
+    """Return the rows, leaf after leaf."""
+    place = np.zeros(leaves + 1, np.int64)
+    for leaf in leaf_of:
+        place[leaf + 1] += 1
+    place = np.cumsum(place)
+    order = np.empty(len(leaf_of), np.int64)
+    for row in range(len(leaf_of)):
+        order[place[leaf_of[row]]] = row
+        place[leaf_of[row]] += 1
+    return order
 
 
 @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
