@@ -20,7 +20,7 @@ from tests.partitioned import mixed, noisy, write_both, write_parts
 
 pytest.importorskip("distributed", reason="Dask is not installed (extra `dask`)")
 
-from local_cloaking.distributed import measure, measure_partitions
+from local_cloaking.distributed import engine, measure, measure_partitions
 from local_cloaking.distributed.engine import ClusterError
 
 
@@ -140,3 +140,13 @@ def test_a_partition_that_is_read_again_must_be_the_same(cluster, tmp_path, monk
         # Which of the two it is depends on what of the lost is made again first.
         with pytest.raises((InputError, ClusterError), match="changed"):
             measure_partitions(Inputs(originals, avatars), scheduler=cluster.address)
+
+
+def test_word_is_given_of_how_far_the_counting_is(cluster, folders, monkeypatch):
+    monkeypatch.setattr(engine, "PULSE_SECONDS", 0.01)
+    told: list[tuple[int, int]] = []
+    progress = lambda done, total: told.append((done, total))  # noqa: E731
+    measure_partitions(Inputs(*folders), scheduler=cluster.address, progress=progress)
+    assert told
+    assert {total for _, total in told} == {300}
+    assert told == sorted(told)

@@ -68,7 +68,7 @@ class Cells:
     """
 
     def __init__(self, engine: Engine, avatars: Sequence[Any], m: int) -> None:
-        self._engine = engine
+        self._engine, self._m = engine, m
         per_part = -(-SAMPLE // len(avatars))
         sample = engine.total([engine.submit(_sample, part, per_part) for part in avatars], _rows_together)
         division = divide(sample, min(MOST_CELLS, max(FEWEST_CELLS, -(-m // CELL_AVATARS))))
@@ -87,7 +87,7 @@ class Cells:
         originals, own_avatars
             Futures of coordinates, row by row; all originals or some.
         progress
-            Called now and then, with how many of the parts are counted and how many there are.
+            Called now and then, with about how many originals are counted, where all are, and how many there are.
         """
         submit = self._engine.submit
         routed = [
@@ -99,7 +99,12 @@ class Cells:
         for part, its_cells in zip(routed, touched, strict=True):
             within = [submit(_count_in, self._cells[cell], submit(_visitors, part, cell)) for cell in its_cells]
             counted.append(submit(_distribution, part, its_cells, within))
-        distribution: Distribution = self._engine.total(counted, operator.add, progress)
+
+        def told(done: int, parts: int) -> None:
+            if progress is not None:
+                progress(done * self._m // parts, self._m)
+
+        distribution: Distribution = self._engine.total(counted, operator.add, told)
         return distribution
 
 

@@ -73,7 +73,7 @@ def measure_partitions(
     ncp, key, categorical, drop, data_set, k, zone
         As in `local_cloaking.measuring.measure_files`.
     progress
-        Called now and then, with how many of the partitions are counted and how many there are.
+        Called now and then, with about how many originals are counted and how many there are.
 
     Returns
     -------
