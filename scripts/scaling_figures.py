@@ -194,7 +194,7 @@ def print_forecast(costs: list[tuple[str, Cost]]) -> None:
         times = 100_000_000 / large.rows
         rest = (large.total - large.seconds["count"]) * times
         work = WORKERS * (rest + large.seconds["count"] * times ** max(1.0, growth))
-        hours = " | ".join(f"{work / cores / 3600:.1f}" for cores in (16, 64, 256))
+        hours = " | ".join(f"{work / cores / 3600:.2g}" for cores in (16, 64, 256))
         print(f"| {kind} | n^{growth:.2f} | {work:,.0f} | {hours} |")
     small, large = (one for name, one in costs if name == "near")
     per_row = (large.memory - small.memory) * WORKERS / (large.rows - small.rows)

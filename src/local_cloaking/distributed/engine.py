@@ -87,6 +87,10 @@ class Engine:
             self._wait(future, pulse)
             try:
                 return future.result(timeout=WORKERS_SECONDS)
+            except TimeoutError:
+                if future.status != "error":
+                    raise
+                raise ClusterError("the storage did not answer a worker in time", self._address) from None
             except (ImportError, RuntimeError, AttributeError) as error:
                 if "Actor" in str(error):
                     # So Dask says (there is no actor) when a task that ran again, for a lost worker, failed.
