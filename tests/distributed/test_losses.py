@@ -86,7 +86,7 @@ def test_nobody_listens(both, monkeypatch):
     arguments = ["measure", str(both.folders.originals), str(both.folders.avatars), "--dask", address]
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 2
-    assert done.stderr == f"refused: {address}: no Dask scheduler answers\n"
+    assert done.stderr.strip() == f"refused: {address}: no Dask scheduler answers"
 
 
 def test_no_address(both):
