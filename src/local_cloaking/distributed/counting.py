@@ -70,12 +70,12 @@ class Cells:
     def __init__(self, engine: Engine, avatars: Sequence[Any], m: int) -> None:
         self._engine, self._m = engine, m
         per_part = -(-SAMPLE // len(avatars))
-        sample = engine.total([engine.submit(_sample, part, per_part) for part in avatars], _rows_together)
+        sample = engine.total([engine.submit(_sample, part, per_part) for part in avatars], rows_together)
         division = divide(sample, min(MOST_CELLS, max(FEWEST_CELLS, -(-m // CELL_AVATARS))))
         self._division = engine.share(division)
         splits = [engine.submit(_split_in_space, part, self._division) for part in avatars]
         self._cells = engine.shuffle(splits, division.cells, _cell, sample.shape[1])
-        self._boxes = engine.add_up([engine.submit(_box, cell) for cell in self._cells], _chain)
+        self._boxes = engine.add_up([engine.submit(_box, cell) for cell in self._cells], operator.add)
 
     def count(
         self, originals: Sequence[Any], own_avatars: Sequence[Any], progress: Progress | None = None
@@ -94,7 +94,7 @@ class Cells:
             submit(_route, one, other, self._division, self._boxes)
             for one, other in zip(originals, own_avatars, strict=True)
         ]
-        touched: list[list[int]] = self._engine.total([submit(_touched, part) for part in routed], _chain)
+        touched: list[list[int]] = self._engine.total([submit(_touched, part) for part in routed], operator.add)
         counted = []
         for part, its_cells in zip(routed, touched, strict=True):
             within = [submit(_count_in, self._cells[cell], submit(_visitors, part, cell)) for cell in its_cells]
@@ -114,7 +114,8 @@ def _sample(avatars: Floats, rows: int) -> Floats:
     return avatars[chosen]
 
 
-def _rows_together(one: Floats, other: Floats) -> Floats:
+def rows_together(one: Floats, other: Floats) -> Floats:
+    """Put coordinates of some rows under those of others."""
     return np.concatenate([one, other])
 
 
@@ -129,10 +130,6 @@ def _cell(pieces: list[Floats], components: int) -> Cell:
 
 def _box(cell: Cell) -> list[Box]:
     return [Box.around(cell.points)]
-
-
-def _chain(one: list[Any], other: list[Any]) -> list[Any]:
-    return one + other
 
 
 def _route(originals: Floats, own_avatars: Floats, division: Division, boxes: list[Box]) -> _Routed:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from local_cloaking.distributed.counting import rows_together
 from local_cloaking.distributed.distribution import Distribution
 from local_cloaking.distributed.engine import Engine
 from local_cloaking.distributed.pairs import Pairs
@@ -139,7 +140,7 @@ def chosen_rows(engine: Engine, pairs: Pairs, coordinates: Sequence[Any], chosen
         engine.submit(_rows_of, part, places, shared)
         for part, places in zip(pairs.originals, coordinates, strict=True)
     ]
-    return engine.add_up(rows, _rows_together)
+    return engine.add_up(rows, rows_together)
 
 
 def _rows_of(originals: Part, coordinates: Floats, chosen: Integers) -> Floats:
@@ -229,7 +230,3 @@ def _split_kept(
 def _peers(originals: HashCounts, avatars: HashCounts) -> Distribution:
     others = avatars[1][np.searchsorted(avatars[0], originals[0])] - 1
     return Distribution.of(others, others, originals[1])
-
-
-def _rows_together(one: Floats, other: Floats) -> Floats:
-    return np.concatenate([one, other])

@@ -138,7 +138,7 @@ def survey(engine: Engine, place: Any, key: str | None, table: str) -> Surveyed:
     found = find_partitions(place)
     filesystem = portable(found.filesystem)
     looked = [engine.submit(_look, filesystem, path, key) for path in found.paths]
-    seen: list[tuple[Partition, Footprint]] = engine.total(looked, _chain)
+    seen: list[tuple[Partition, Footprint]] = engine.total(looked, operator.add)
     files, prints = [file for file, _ in seen], [seen_in for _, seen_in in seen]
     _refuse_other_schemas(files, prints)
     rows = sum(seen_in.rows for seen_in in prints)
@@ -378,10 +378,6 @@ def _sum_misfits(ones: list[Misfit], others: list[Misfit]) -> list[Misfit]:
         )
         for one, other in zip(ones, others, strict=True)
     ]
-
-
-def _chain(one: list[Any], other: list[Any]) -> list[Any]:
-    return one + other
 
 
 def _first(both: tuple[Any, Any]) -> Any:
