@@ -186,7 +186,7 @@ def _find_stored(filesystem: Any, path: str) -> DataSet:
 
 
 def _ordered(entries: list[tuple[str, bool]], name: str) -> tuple[str, ...]:
-    # A mark of who wrote it, as _SUCCESS, holds no rows. A hidden *.parquet may be a table that leaves, and a hidden
+    # A mark of its writer, as _SUCCESS, holds no rows. A hidden *.parquet may be a table that leaves, and a hidden
     # folder, as that of a Delta table, says which of the files beside it are no longer part of the table.
     seen = [
         (path, is_folder)
