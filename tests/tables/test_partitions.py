@@ -31,11 +31,22 @@ def names(folder: Path) -> list[str]:
 def test_numbers_in_names_count_as_numbers_and_marks_of_other_writers_are_passed_over(folder):
     (folder / "_SUCCESS").touch()
     (folder / ".part.0.parquet.crc").touch()
-    (folder / "_temporary").mkdir()
     assert names(folder) == ["part.0.parquet", "part.1.parquet", "part.2.parquet", "part.10.parquet"]
 
 
-@pytest.mark.parametrize("other", ["names.csv", "part.3.parquet.bak", "README", "year=2026/"])
+@pytest.mark.parametrize(
+    "other",
+    [
+        "names.csv",
+        "part.3.parquet.bak",
+        "README",
+        "year=2026/",
+        "_part.3.parquet",
+        "._part.0.parquet",
+        "_delta_log/",
+        "_temporary/",
+    ],
+)
 def test_what_nobody_would_measure_is_refused(folder, other):
     (folder / other).mkdir() if other.endswith("/") else (folder / other).touch()
     with pytest.raises(InputError, match=r"no \*.parquet"):

@@ -68,7 +68,8 @@ def find_partitions(place: Any) -> DataSet:
     ----------
     place
         A folder of ``*.parquet`` files or one such file: a path, a URI, or an object with ``fs`` and ``path`` such
-        as Airflow's ``ObjectStoragePath``. Names that begin with ``_`` or ``.`` are passed over.
+        as Airflow's ``ObjectStoragePath``. Marks such as ``_SUCCESS``, with names that begin with ``_`` or ``.``,
+        are passed over.
 
     Raises
     ------
@@ -185,17 +186,27 @@ def _find_stored(filesystem: Any, path: str) -> DataSet:
 
 
 def _ordered(entries: list[tuple[str, bool]], name: str) -> tuple[str, ...]:
-    seen = [(path, is_folder) for path, is_folder in entries if not _name(path).startswith(("_", "."))]
-    other = [path for path, is_folder in seen if is_folder or not path.endswith(SUFFIX)]
+    # A mark of its writer, as _SUCCESS, holds no rows. A hidden *.parquet may be a table that leaves, and a hidden
+    # folder, as that of a Delta table, says which of the files beside it are no longer part of the table.
+    seen = [
+        (path, is_folder)
+        for path, is_folder in entries
+        if is_folder or path.endswith(SUFFIX) or not _is_hidden(path)
+    ]
+    other = [path for path, is_folder in seen if is_folder or _is_hidden(path) or not path.endswith(SUFFIX)]
     if other:
         raise InputError(
-            f"the folder holds {len(other)} files or folders that are no *{SUFFIX} and would not be measured",
-            remedy="take them out, or begin their names with an underscore",
+            f"the folder holds {len(other)} files or folders that are no *{SUFFIX}, or hidden ones",
+            remedy="take them out, so that nothing leaves unmeasured",
             file=name,
         )
     if not seen:
         raise InputError(f"the folder holds no *{SUFFIX} file", remedy="name the folder of a data set", file=name)
     return tuple(sorted((path for path, _ in seen), key=lambda path: _by_number(_name(path))))
+
+
+def _is_hidden(path: str) -> bool:
+    return _name(path).startswith(("_", "."))
 
 
 def _by_number(name: str) -> tuple[list[tuple[int, str]], str]:
