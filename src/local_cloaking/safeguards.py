@@ -27,7 +27,7 @@ from local_cloaking.limits import (
 from local_cloaking.rows import number_among, number_of_different, row_hashes
 from local_cloaking.tables.cells import CellSummary, summarise_cells
 from local_cloaking.tables.columns import EncodedColumn
-from local_cloaking.threads import in_threads
+from local_cloaking.threads import cores, in_threads
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -238,7 +238,7 @@ def nearest(avatars: Floats, sample: Floats) -> Floats:
     >>> nearest(np.array([[0.0], [3.0]]), np.array([[2.5]]))
     array([0.5])
     """
-    distances: Floats = _tree(avatars).query(sample, workers=-1)[0]
+    distances: Floats = _tree(avatars).query(sample, workers=cores())[0]
     return distances
 
 
@@ -258,7 +258,7 @@ def nearest_other(originals: Floats, sample: Floats) -> Floats:
     array([3.])
     """
     places = originals[np.unique(row_hashes(originals), return_index=True)[1]]
-    distances, rows = _tree(places).query(sample, k=min(2, len(places)), workers=-1)
+    distances, rows = _tree(places).query(sample, k=min(2, len(places)), workers=cores())
     distances, rows = distances.reshape(len(sample), -1), rows.reshape(len(sample), -1)
     other = (places[rows] != sample[:, None, :]).any(axis=2)
     nearest: Floats = np.where(other, distances, np.inf).min(axis=1)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 #: Told, as work goes on, how many rows are done and how many there are.
 Progress = Callable[[int, int], None]
+
+_AT_MOST: ContextVar[int | None] = ContextVar("cores", default=None)
 
 
 def in_threads(work: Callable[[slice], Any], rows: int, step: int, progress: Progress | None = None) -> list[Any]:
@@ -36,5 +40,23 @@ def in_threads(work: Callable[[slice], Any], rows: int, step: int, progress: Pro
 
 
 def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Return how many cores the work may use."""
+    here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(here, _AT_MOST.get() or here)
+
+
+@contextmanager
+def on_cores(at_most: int) -> Iterator[None]:
+    """Use no more cores than so many for a while, where others work beside us.
+
+    Examples
+    --------
+    >>> with on_cores(1):
+    ...     cores()
+    1
+    """
+    token = _AT_MOST.set(at_most)
+    try:
+        yield
+    finally:
+        _AT_MOST.reset(token)

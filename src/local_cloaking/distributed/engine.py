@@ -14,6 +14,7 @@ from importlib import metadata
 from typing import Any
 
 from local_cloaking.errors import InputError, LocalCloakingError
+from local_cloaking.threads import on_cores
 
 #: Seconds to reach the scheduler, and to wait for workers where there are none.
 CONNECT_SECONDS = 20.0
@@ -253,7 +254,9 @@ def _run(version: str, function: Callable[..., Any], *args: Any) -> Any:
     if here != version:
         _refuse_version(here, version)
     try:
-        return function(*args)
+        # One task, one core: the scheduler has given the others to other tasks.
+        with on_cores(1):
+            return function(*args)
     except (LocalCloakingError, OSError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 (whatever it is, its message may show a cell, and Dask logs it)
