@@ -71,6 +71,28 @@ def test_individuals_all_alike_are_counted() -> None:
     assert local_cloaking(same, same).median == N - 1
 
 
+def test_no_variance_and_a_sample_that_is_hopeless_leave_no_figure() -> None:
+    originals, avatars = tables(0.0)
+    one_place = np.zeros((N, 2))
+    apart = np.zeros((N, 2))
+    apart[: N // 2] = np.random.default_rng(2).normal(size=(N // 2, 2)) + 50
+    result = local_cloaking(originals, avatars, ncp=2, coordinates=(one_place, apart))
+    entries = measure_entries(result)
+    assert result.reason is not None
+    assert entries["local_cloaking"] is None or entries["local_cloaking"] >= 0
+    Evidence.of(result.counts, result.strict_counts, entries).to_bytes()  # what is no number would not be written
+    assert judge(result.counts, individuals=N, threshold=1, reason=result.reason).verdict == "not_assessable"
+
+
+def test_nothing_is_compared_with_a_figure_that_was_not_measured() -> None:
+    originals, avatars = tables(1.0)
+    sex = np.tile(["f", "m"], N // 2)
+    result = local_cloaking(originals.assign(sex=sex), avatars.assign(sex=sex), ncp=3)
+    assert result.findings.carried_over is not None
+    assert len(result.counts) == 0
+    assert not [warning for warning in result.warnings if "carried over" in warning]
+
+
 def test_the_sample_is_the_same_every_time() -> None:
     assert measured(1.0).evidence == measured(1.0).evidence
 

@@ -52,6 +52,37 @@ def test_columns_carried_over_that_single_people_out(columns):
     assert any("carried over unchanged" in warning for warning in result.warnings)
 
 
+@pytest.mark.parametrize("mean", [0.0, 600.0, 1_020.0, 2_000.0, 30_000.0])
+def test_columns_carried_over_in_single_precision(mean):
+    # 60 is the spread: with a mean far from zero, float32 rounds by more than the tolerance for copies.
+    originals = table()
+    rng = np.random.default_rng(8)
+    for name in ("x", "y", "z"):
+        originals[name] = mean + 60 * rng.normal(size=len(originals))
+    avatars = avatarise(originals, k=50, ncp=3, seed=1)
+    assert verdict(local_cloaking(originals, avatars, ncp=3)) == "passed"
+    for name in ("x", "y", "z"):
+        avatars[name] = originals[name].astype("float32").astype("float64")
+    result = local_cloaking(originals, avatars, ncp=3)
+    assert {"x", "y", "z"} <= set(result.findings.carried_over.columns)
+    assert result.findings.carried_over.median_peers == 0
+    assert verdict(result) == "not_assessable"
+
+
+@pytest.mark.parametrize("jitter", [5e-7, 9e-7])
+def test_noise_below_the_tolerance_hides_no_column_that_is_carried_over(jitter):
+    originals = table()
+    rng = np.random.default_rng(8)
+    avatars = avatarise(originals, k=50, ncp=3, seed=1)
+    values = originals["a"]
+    spread = min(values.std(), values.quantile(0.75) - values.quantile(0.25))
+    avatars["a"] = values + jitter * spread * rng.choice([-1, 1], size=len(values))
+    result = local_cloaking(originals, avatars, ncp=3)
+    assert "a" in result.findings.carried_over.columns
+    assert result.findings.carried_over.median_peers == 0
+    assert verdict(result) == "not_assessable"
+
+
 def test_a_column_whose_outlier_leaves_it_without_weight():
     originals = table()
     originals["income"] = np.arange(600.0)

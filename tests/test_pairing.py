@@ -221,3 +221,18 @@ def test_one_individual_and_none_have_no_association() -> None:
         evidence = pairing_evidence(association(np.ones((n, 2)), np.ones((n, 2))), np.zeros(n, np.int64), n)
         assert (evidence.association, evidence.far_share, evidence.median_share) == (None, 0.0, 0.0)
         assert evidence.reason is not None
+
+
+@pytest.mark.parametrize("scale", [1e-160, 1e-30, 1e75, 1e90, 1e140])
+def test_association_does_not_depend_on_the_unit(scale: float) -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(300, 3))
+    y = x[rng.permutation(300)]
+    assert association(x * scale, y * scale) == pytest.approx(association(x, y))
+    assert association(x * scale, y) == pytest.approx(association(x, y))
+
+
+def test_an_association_that_is_no_number_is_no_sign_of_pairs() -> None:
+    evidence = PairingEvidence(float("nan"), 0.0, 0.0, 100)
+    assert evidence.reason is not None
+    assert evidence.is_hopeless

@@ -29,6 +29,10 @@ EARLY_STOP_MARGIN = 6.0
 MAX_COPY_SHARE = 0.90
 #: Two numbers nearer than this share of the column's standard deviation are copies of each other.
 COPY_TOLERANCE = 1e-6
+#: Numbers that one of the tables stored in float32 are the same up to this share of themselves, as long as that is
+#: no more than the other share of the column's spread.
+SINGLE_PRECISION = 2.0**-23
+MOST_SINGLE_PRECISION = 1e-3
 #: A column is carried over where more than this share of avatars have their own original's value in it. Whom the
 #: carried-over columns single out is linked by them, however far the avatar stands.
 CARRIED_OVER_SHARE = 0.95

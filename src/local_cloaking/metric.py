@@ -503,7 +503,7 @@ def _bare_space(
 
 def carried_over_warnings(carried: CarriedOver | None, median: float) -> list[str]:
     """Warn where the carried-over columns alone tell more than the median of the counts says."""
-    if carried is None or carried.median_peers >= median:
+    if carried is None or not carried.median_peers < median:  # NaN where nothing was counted
         return []
     named = ", ".join(repr(name) for name in carried.columns[:5])
     more = f" and {len(carried.columns) - 5} more" if len(carried.columns) > 5 else ""

@@ -199,7 +199,7 @@ class PairingEvidence:
         if self.association is None:
             return "the originals or the avatars all stand in one place: nothing can be told apart"
         signs = []
-        if self.association < MIN_ASSOCIATION:
+        if not self.association >= MIN_ASSOCIATION:  # so that what is no number is a sign, too
             signs.append(f"originals go with their avatars no better than by chance (z = {self.association:.2f})")
         if self.far_share > MAX_FAR_SHARE:
             signs.append(f"{self.far_share:.0%} of the avatars are farther than half of all others")
@@ -218,7 +218,7 @@ class PairingEvidence:
     @property
     def is_hopeless(self) -> bool:
         """Whether counting all originals could not make the pairs reliable; that it could is never certain."""
-        if self.association is not None and self.association < MIN_ASSOCIATION:
+        if self.association is not None and not self.association >= MIN_ASSOCIATION:
             return True
         # A share of a sample has a standard deviation of half over its root, or less.
         deviation = 0.5 / np.sqrt(self.n if self.sample is None else self.sample)
@@ -340,9 +340,11 @@ class PlaceSums:
 
 
 def centred(a: Floats, table: PlaceSums) -> Floats:
-    """Centre coordinates around the middle of the whole table that they are a part of."""
-    # Rows that are all alike must give exactly zero: their mean may be off by one rounding.
-    return np.where(table.lowest == table.highest, 0.0, a - table.total / table.rows)
+    """Centre coordinates around the middle of the table that they are a part of, with its width as the unit."""
+    width = float((table.highest - table.lowest).max())
+    # Rows that are all alike must give exactly zero: their mean may be off by one rounding. In its own unit, no
+    # table is too large or too small for its squares; z does not depend on units.
+    return np.where(table.lowest == table.highest, 0.0, (a - table.total / table.rows) / (width or 1.0))
 
 
 def association_of_sums(squares: Sequence[Floats], product: float, n: int) -> float | None:

@@ -20,8 +20,10 @@ from local_cloaking.limits import (
     COPY_TOLERANCE,
     MAX_COPY_SHARE,
     MAX_MISSING_EXCESS,
+    MOST_SINGLE_PRECISION,
     NEAR_COPY_RATIO,
     NEAR_COPY_SAMPLE,
+    SINGLE_PRECISION,
     WARN_REAL_ROW_EXCESS,
 )
 from local_cloaking.rows import number_among, number_of_different, row_hashes
@@ -148,7 +150,7 @@ def examine(originals: Sequence[EncodedColumn], avatars: Sequence[EncodedColumn]
         duplicates=int(pd.Series(original_rows).duplicated(keep=False).sum()),
         distinct_originals=number_of_different(original_rows),
         distinct_avatars=number_of_different(avatar_rows),
-        carried_over=_carried_over(originals, avatars, own, agreements, original_summaries),
+        carried_over=_carried_over(avatars, own, agreements, original_summaries),
     )
     return judge_tables(original_summaries, avatar_summaries, figures)
 
@@ -352,7 +354,7 @@ def agree(
     """
     agreements = []
     for one, other, summary in zip(originals, own_avatars, summaries, strict=True):
-        near = 0.0 if summary.column.role == "category" else _tolerance(summary)
+        near = 0.0 if summary.column.role == "category" else _nearness(one.values, summary)
         agreements.append(np.abs(one.values - other.values) <= near)
     return agreements
 
@@ -381,7 +383,6 @@ def carried_columns(agreeing: Sequence[int], n: int) -> list[int]:
 
 
 def _carried_over(
-    originals: Sequence[EncodedColumn],
     avatars: Sequence[EncodedColumn],
     own: Integers,
     agreements: Sequence[NDArray[np.bool_]],
@@ -391,13 +392,26 @@ def _carried_over(
     if not carried:
         return None
     kept = [summaries[place] for place in carried]
-    original_hashes = hash_cells([originals[place] for place in carried], kept)
-    avatar_hashes = hash_cells([avatars[place] for place in carried], kept)
-    hashes, counts = np.unique(avatar_hashes, return_counts=True)
-    place = np.minimum(np.searchsorted(hashes, original_hashes), len(hashes) - 1)
-    alike = np.where(hashes[place] == original_hashes, counts[place], 0)
-    peers = np.where(avatar_hashes[own] == original_hashes, alike - 1, len(own) - 1)
+    hashes = hash_cells([avatars[place] for place in carried], kept)
+    _, place, counts = np.unique(hashes, return_inverse=True, return_counts=True)
+    # By the own avatar's hash: its values are the original's up to noise, which may reach over a step's edge.
+    alike = counts[place.reshape(-1)[own]] - 1
+    peers = np.where(agree_in_all(agreements, carried), alike, len(own) - 1)
     return CarriedOver(tuple(summary.column.name for summary in kept), float(np.median(peers)))
+
+
+def agree_in_all(agreements: Sequence[NDArray[np.bool_]], columns: Sequence[int]) -> NDArray[np.bool_]:
+    """Tell whose avatar has the original's values in all of some columns; see `agree`."""
+    same: NDArray[np.bool_] = np.logical_and.reduce([agreements[place] for place in columns])
+    return same
+
+
+def _nearness(values: Floats, original: CellSummary) -> Floats:
+    """Return how near each number's like may lie: the column's tolerance, or more where float32 rounds more."""
+    tolerance = _tolerance(original)
+    most = MOST_SINGLE_PRECISION / COPY_TOLERANCE * tolerance
+    near: Floats = np.maximum(tolerance, np.minimum(SINGLE_PRECISION * np.abs(values), most))
+    return near
 
 
 def _tolerance(original: CellSummary) -> float:

@@ -71,9 +71,9 @@ def _sample(n: int, size: int) -> NDArray[np.int64]:
 
 def counting(name: str, method: Any = None) -> Contender:
     def work(folder: Path) -> float:
-        from local_cloaking.neighbours import count_closer_avatars
+        from local_cloaking.neighbours import COMPILED_MIN_AVATARS, count_closer_avatars
 
-        small = np.random.default_rng(0).normal(size=(500, 2))
+        small = np.random.default_rng(0).normal(size=(COMPILED_MIN_AVATARS, 2))
         count_closer_avatars(small, small, method=method)  # imports, and what is compiled, are not counting
         x, y = _load(folder, name)
         return _seconds(lambda: count_closer_avatars(x, y, method=method))
@@ -133,8 +133,9 @@ def measuring(name: str) -> Contender:
         import pandas as pd
 
         from local_cloaking import local_cloaking
+        from local_cloaking.neighbours import COMPILED_MIN_AVATARS
 
-        small = pd.DataFrame(np.random.default_rng(0).normal(size=(500, 5)))
+        small = pd.DataFrame(np.random.default_rng(0).normal(size=(COMPILED_MIN_AVATARS, 5)))
         local_cloaking(small, small)
         x, y = (pd.DataFrame(table) for table in _load(folder, name))
         return _seconds(lambda: local_cloaking(x, y))

@@ -104,6 +104,12 @@ def carried_over() -> Tables:
     return originals, avatars.assign(size=originals["size"], born=originals["born"])
 
 
+def carried_over_in_single_precision() -> Tables:
+    originals, avatars = honest()
+    originals["c"] += 1_000 * originals["c"].std()
+    return originals, avatars.assign(c=originals["c"].astype("float32").astype("float64"), arm=originals["arm"])
+
+
 def collapsed() -> Tables:
     originals, avatars = honest()
     return originals, avatars.assign(
@@ -156,6 +162,7 @@ CASES = [
     (other_peoples_rows, {}),
     (missing_excess, {}),
     (carried_over, {}),
+    (carried_over_in_single_precision, {}),
     (collapsed, {}),
     (sorted_apart, {}),
     (constant, {}),
@@ -218,6 +225,7 @@ def test_the_doctored_tables_do_what_they_are_named_for():
     }
     assert "real people's rows" in warned["other_peoples_rows"]
     assert local_cloaking(*carried_over()).findings.carried_over is not None
+    assert "c" in local_cloaking(*carried_over_in_single_precision()).findings.carried_over.columns
     assert "of little use" in warned["collapsed"]
     assert "both tables are sorted" in warned["sorted_apart"]
     assert "numbers the rows" in warned["numbered"]

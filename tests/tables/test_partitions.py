@@ -29,7 +29,8 @@ def names(folder: Path) -> list[str]:
 
 
 def test_numbers_in_names_count_as_numbers_and_marks_of_other_writers_are_passed_over(folder):
-    (folder / "_SUCCESS").touch()
+    for mark in ("_SUCCESS", "_started_42", "_committed_42"):
+        (folder / mark).touch()
     (folder / ".part.0.parquet.crc").touch()
     assert names(folder) == ["part.0.parquet", "part.1.parquet", "part.2.parquet", "part.10.parquet"]
 
@@ -42,6 +43,10 @@ def test_numbers_in_names_count_as_numbers_and_marks_of_other_writers_are_passed
         "README",
         "year=2026/",
         "_part.3.parquet",
+        "_part.3.PARQUET",
+        "_originals.csv",
+        "_metadata",
+        ".key.parq",
         "._part.0.parquet",
         "_delta_log/",
         "_temporary/",

@@ -60,11 +60,12 @@ def measure_entries(result: LocalCloaking) -> dict[str, Any]:
     10
     """
     findings, evidence = result.findings, result.evidence
+    # A figure from pairs that cannot be relied on is no figure.
+    known = not result.looks_shuffled and len(result.counts) > 0
     return {
-        # A figure from pairs that cannot be relied on is no figure.
-        "local_cloaking": None if result.looks_shuffled else result.median,
-        "strict_median": None if result.looks_shuffled else result.strict_median,
-        "hidden_rate": None if result.looks_shuffled else result.hidden_rate,
+        "local_cloaking": result.median if known else None,
+        "strict_median": result.strict_median if known else None,
+        "hidden_rate": result.hidden_rate if known else None,
         "n": result.n,
         "reason": result.reason,
         "warnings": list(result.warnings),

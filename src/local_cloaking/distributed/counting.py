@@ -76,6 +76,9 @@ class Cells:
         splits = [engine.submit(_split_in_space, part, self._division) for part in avatars]
         self._cells = engine.shuffle(splits, division.cells, _cell, sample.shape[1])
         self._boxes = engine.add_up([engine.submit(_box, cell) for cell in self._cells], operator.add)
+        boxes: list[Box] = engine.gather(self._boxes)
+        if sum(box.avatars for box in boxes) != m:
+            raise WorkerFault("avatars were lost or doubled between the workers: nothing was measured")
 
     def count(
         self, originals: Sequence[Any], own_avatars: Sequence[Any], progress: Progress | None = None

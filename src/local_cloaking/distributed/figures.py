@@ -20,6 +20,7 @@ from local_cloaking.safeguards import (
     CarriedOver,
     RowFigures,
     agree,
+    agree_in_all,
     are_copies,
     carried_columns,
     hash_cells,
@@ -222,11 +223,12 @@ def _carried_over(
 def _split_kept(
     one: Part, other: Part, carried: Sequence[int], summaries: Sequence[CellSummary], buckets: int
 ) -> dict[int, HashCounts]:
-    """Hash the originals whose own avatar has their values in the columns that are carried over."""
-    originals = _hashes(one, carried, summaries)
-    return _in_buckets(originals[originals == _hashes(other, carried, summaries)], buckets)
+    """Hash the own avatars of those whose values they have in the columns that are carried over."""
+    same = agree_in_all(agree(one.columns, other.columns, summaries), carried)
+    return _in_buckets(_hashes(other, carried, summaries)[same], buckets)
 
 
-def _peers(originals: HashCounts, avatars: HashCounts) -> Distribution:
-    others = avatars[1][np.searchsorted(avatars[0], originals[0])] - 1
-    return Distribution.of(others, others, originals[1])
+def _peers(kept: HashCounts, avatars: HashCounts) -> Distribution:
+    # Those kept are avatars themselves: each hash stands among all of them.
+    others = avatars[1][np.searchsorted(avatars[0], kept[0])] - 1
+    return Distribution.of(others, others, kept[1])

@@ -18,7 +18,7 @@ from local_cloaking.neighbours.rule import Balls, Floats, Integers, Within
 from local_cloaking.threads import Progress, cores, in_threads
 
 #: Avatars in a leaf, at most: as many as the processor sums at once, a few times over.
-LEAF_AVATARS = 32
+LEAF_AVATARS = 64
 #: Originals in one piece of a thread's work.
 _PIECE = 2_048
 #: Rows of originals, and leaves, in one piece of the lighter work.

@@ -20,6 +20,8 @@ from local_cloaking.errors import InputError
 
 SUFFIX = ".parquet"
 _CHUNK = 1 << 20
+#: Files without rows, by which a writer says that it is done, or checks what it wrote.
+_MARK = re.compile(r"_SUCCESS|_(started|committed)_[0-9]+|\..*\.crc")
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,8 @@ def find_partitions(place: Any) -> DataSet:
     ----------
     place
         A folder of ``*.parquet`` files or one such file: a path, a URI, or an object with ``fs`` and ``path`` such
-        as Airflow's ``ObjectStoragePath``. Marks such as ``_SUCCESS``, with names that begin with ``_`` or ``.``,
-        are passed over.
+        as Airflow's ``ObjectStoragePath``. Marks of writers (``_SUCCESS``, ``_started_1``, ``_committed_1``,
+        ``.part-0.parquet.crc``) are passed over.
 
     Raises
     ------
@@ -186,13 +188,9 @@ def _find_stored(filesystem: Any, path: str) -> DataSet:
 
 
 def _ordered(entries: list[tuple[str, bool]], name: str) -> tuple[str, ...]:
-    # A mark of its writer, as _SUCCESS, holds no rows. A hidden *.parquet may be a table that leaves, and a hidden
-    # folder, as that of a Delta table, says which of the files beside it are no longer part of the table.
-    seen = [
-        (path, is_folder)
-        for path, is_folder in entries
-        if is_folder or path.endswith(SUFFIX) or not _is_hidden(path)
-    ]
+    # Other hidden files may hold what nobody measured. A hidden folder, as that of a Delta table, says which files
+    # beside it are no longer part of the table.
+    seen = [(path, is_folder) for path, is_folder in entries if is_folder or not _MARK.fullmatch(_name(path))]
     other = [path for path, is_folder in seen if is_folder or _is_hidden(path) or not path.endswith(SUFFIX)]
     if other:
         raise InputError(
