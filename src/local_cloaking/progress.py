@@ -59,8 +59,11 @@ def progress_bar() -> Iterator[Progress]:
 
     columns = (TextColumn("counting"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
-    # Gone when it is done; what is no terminal gets nothing.
-    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    if not console.is_terminal:
+        # Not even a bar that is switched off: in some versions of rich, it leaves a blank line.
+        yield lambda done, total: None  # noqa: ARG005
+        return
+    with Bar(*columns, console=console, transient=True) as bar:
         task = bar.add_task("counting", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
