@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -213,11 +214,16 @@ def _refuse_targets(targets: Sequence[Path | None], sources: Sequence[Path | str
 def _make_ready(module: Callable[[], Any]) -> None:
     """Begin a slow import while the tables are read and measured; whoever needs it waits for the rest."""
 
+    usual = sys.getswitchinterval()
+
     def begin() -> None:
         # What goes wrong here goes wrong again where the module is needed, and is told there.
         with suppress(Exception):
             module()
+        sys.setswitchinterval(usual)
 
+    # Else each of the many short steps of the measure would wait its 5 ms for the import to let go.
+    sys.setswitchinterval(usual / 10)
     Thread(target=begin, daemon=True).start()
 
 
