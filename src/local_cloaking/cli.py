@@ -213,7 +213,6 @@ def _refuse_targets(targets: Sequence[Path | None], sources: Sequence[Path | str
 
 def _make_ready(module: Callable[[], Any]) -> None:
     """Begin a slow import while the tables are read and measured; whoever needs it waits for the rest."""
-
     usual = sys.getswitchinterval()
 
     def begin() -> None:
