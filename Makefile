@@ -41,7 +41,7 @@ lint: $(VENV)/installed-dev
 types: $(VENV)/installed-dev
 	$(BIN)/mypy
 
-# Against what else a user could take: 40 minutes on two cores; BENCH="--scale 0.1 --repeats 1" takes two.
+# Against what else a user could take, some of which takes minutes. Short: BENCH="--scale 0.1 --repeats 1".
 bench: $(VENV)/installed-dev
 	$(BIN)/python -m tests.benchmarks $(BENCH)
 

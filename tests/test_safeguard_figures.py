@@ -5,9 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import math
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -15,8 +13,7 @@ import pytest
 
 from local_cloaking.limits import NEAR_COPY_RATIO
 from local_cloaking.safeguards import near_copies_reason
-
-ROOT = Path(__file__).parent.parent
+from tests.scripts import ROOT, WRONG_OPTIONS, assert_refused, loaded
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("lifelines") is None, reason="lifelines, which ships ACTG 175, is not installed"
@@ -25,17 +22,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def script() -> Iterator[ModuleType]:
-    path = ROOT / "scripts" / "safeguard_figures.py"
-    spec = importlib.util.spec_from_file_location("safeguard_figures", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    with pytest.MonkeyPatch.context() as patch:
-        # As Python does for a script: what lies beside it can be imported.
-        patch.syspath_prepend(path.parent)
-        patch.setitem(sys.modules, "safeguard_figures", module)
-        spec.loader.exec_module(module)
-        sys.modules.pop("shuffle_rates")
+    with loaded("safeguard_figures") as module:
         yield module
 
 
@@ -117,9 +104,6 @@ def test_the_page_holds_the_tables_of_the_script(script: ModuleType) -> None:
         assert "| " + " | ".join(section.head) + " |" in text, section.name
 
 
-@pytest.mark.parametrize("arguments", [["--repeats", "0"], ["--repeats", "many"], ["--seed", "x"], ["--other"]])
+@pytest.mark.parametrize("arguments", WRONG_OPTIONS)
 def test_wrong_options(script: ModuleType, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        script.main(arguments)
-    assert end.value.code == 2
-    assert "usage" in capsys.readouterr().err
+    assert_refused(script, arguments, capsys)

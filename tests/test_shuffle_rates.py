@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
-from pathlib import Path
+from collections.abc import Iterator
 from types import ModuleType
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.scripts import ROOT, WRONG_OPTIONS, assert_refused, loaded
 
 
 @pytest.fixture(scope="module")
-def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("shuffle_rates", ROOT / "scripts" / "shuffle_rates.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    # Dataclasses look their module up by name.
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "shuffle_rates", module)
-        spec.loader.exec_module(module)
+def script() -> Iterator[ModuleType]:
+    with loaded("shuffle_rates") as module:
         yield module
 
 
@@ -66,12 +57,9 @@ def test_shuffled_rows_are_a_permutation(script: ModuleType, share: float) -> No
     assert np.count_nonzero(own != np.arange(100)) <= 100 * share
 
 
-@pytest.mark.parametrize("arguments", [["--repeats", "0"], ["--repeats", "many"], ["--seed", "x"], ["--other"]])
+@pytest.mark.parametrize("arguments", WRONG_OPTIONS)
 def test_wrong_options(script: ModuleType, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        script.main(arguments)
-    assert end.value.code == 2
-    assert "usage" in capsys.readouterr().err
+    assert_refused(script, arguments, capsys)
 
 
 def test_the_documented_rates_are_those_of_the_script(script: ModuleType) -> None:

@@ -17,7 +17,7 @@ in biomedical data analysis. npj Digital Medicine 6, 37. doi:10.1038/s41746-023-
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -206,11 +206,7 @@ def local_cloaking(
     counts, evidence = _count(space, paired.own, progress)
     findings = examine(space.original_cells, space.avatar_cells, paired.own)
     near_copies = near_copies_reason(space.originals, space.avatars)
-    shuffled = [evidence.warning] if evidence.warning else []
-    if paired.by == ROW_ORDER:
-        shuffled += _sorted_warnings(space)
-    carried = carried_over_warnings(findings.carried_over, median_count(counts.closer))
-    nothing = ["all originals, or all avatars, are alike"] if evidence.association is None else []
+    both_sorted = _sorted_columns(space) if paired.by == ROW_ORDER else []
     return LocalCloaking(
         counts=counts.closer,
         strict_counts=counts.strictly_closer,
@@ -223,7 +219,11 @@ def local_cloaking(
         findings=findings,
         near_copies=near_copies,
         without_filled=_without_filled(paired, space) if len(counts.closer) else None,
-        warnings=(*paired.warnings, *space.warnings, *nothing, *shuffled, *carried, *findings.warnings),
+        warnings=(
+            *paired.warnings,
+            *space.warnings,
+            *warnings_of(evidence, both_sorted, findings, median_count(counts.closer)),
+        ),
     )
 
 
@@ -501,8 +501,29 @@ def _bare_space(
     )
 
 
-def carried_over_warnings(carried: CarriedOver | None, median: float) -> list[str]:
-    """Warn where the carried-over columns alone tell more than the median of the counts says."""
+def warnings_of(
+    evidence: PairingEvidence, both_sorted: Iterable[str], findings: TableFindings, median: float
+) -> list[str]:
+    """Return what a reader should know of the pairs and of the cells.
+
+    Parameters
+    ----------
+    evidence
+        How far the pairs are from a random pairing.
+    both_sorted
+        The columns by which both tables are sorted, where row order pairs them.
+    findings
+        What the cells of both tables say.
+    median
+        Local Cloaking; NaN where nothing was counted.
+    """
+    nothing = ["all originals, or all avatars, are alike"] if evidence.association is None else []
+    shuffled = [evidence.warning] if evidence.warning else []
+    carried = _carried_over_warnings(findings.carried_over, median)
+    return [*nothing, *shuffled, *sorted_warnings(both_sorted), *carried, *findings.warnings]
+
+
+def _carried_over_warnings(carried: CarriedOver | None, median: float) -> list[str]:
     if carried is None or not carried.median_peers < median:  # NaN where nothing was counted
         return []
     named = ", ".join(repr(name) for name in carried.columns[:5])
@@ -513,13 +534,12 @@ def carried_over_warnings(carried: CarriedOver | None, median: float) -> list[st
     ]
 
 
-def _sorted_warnings(space: _Space) -> list[str]:
-    """Warn where both tables are sorted by a column: then row order may pair by it, not by individual."""
-    return sorted_warnings(
+def _sorted_columns(space: _Space) -> list[str]:
+    return [
         one.column.name
         for one, other in zip(space.original_cells, space.avatar_cells, strict=True)
         if SortedRun.of(one.values).sorted and SortedRun.of(other.values).sorted
-    )
+    ]
 
 
 def _without_filled(paired: _Paired, space: _Space) -> float | None:

@@ -29,7 +29,7 @@ from local_cloaking.limits import (
 from local_cloaking.rows import number_among, number_of_different, row_hashes
 from local_cloaking.tables.cells import CellSummary, summarise_cells
 from local_cloaking.tables.columns import EncodedColumn
-from local_cloaking.threads import cores, in_threads
+from local_cloaking.threads import cores, each_in_threads
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -137,11 +137,11 @@ def examine(originals: Sequence[EncodedColumn], avatars: Sequence[EncodedColumn]
     own
         The row of each original's avatar, shape (n,).
     """
-    width = len(originals)
-    original_summaries = in_threads(lambda i: summarise_cells(originals[i.start], quartiles=True), width, 1)
-    avatar_summaries = in_threads(lambda i: summarise_cells(avatars[i.start]), width, 1)
-    tables = (originals, avatars)
-    original_rows, avatar_rows = in_threads(lambda i: hash_cells(tables[i.start], original_summaries), 2, 1)
+    original_summaries = each_in_threads(lambda cells: summarise_cells(cells, quartiles=True), originals)
+    avatar_summaries = each_in_threads(summarise_cells, avatars)
+    original_rows, avatar_rows = each_in_threads(
+        lambda table: hash_cells(table, original_summaries), (originals, avatars)
+    )
     own_avatars = [take(cells, own) for cells in avatars]
     agreements = agree(originals, own_avatars, original_summaries)
     figures = RowFigures(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import TypeVar
 
 #: Told, as work goes on, how many rows are done and how many there are.
 Progress = Callable[[int, int], None]
@@ -15,7 +15,13 @@ Progress = Callable[[int, int], None]
 _AT_MOST: ContextVar[int | None] = ContextVar("cores", default=None)
 
 
-def in_threads(work: Callable[[slice], Any], rows: int, step: int, progress: Progress | None = None) -> list[Any]:
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def in_threads(
+    work: Callable[[slice], Result], rows: int, step: int, progress: Progress | None = None
+) -> list[Result]:
     """Do the work on slices of so many rows each, on all cores; the results come in the order of the rows.
 
     Examples
@@ -24,14 +30,36 @@ def in_threads(work: Callable[[slice], Any], rows: int, step: int, progress: Pro
     [2, 4, 5]
     """
     slices = [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
+    return each_in_threads(work, slices, None if progress is None else lambda done: progress(done.stop, rows))
+
+
+def each_in_threads(
+    work: Callable[[Item], Result], items: Iterable[Item], told: Callable[[Item], object] | None = None
+) -> list[Result]:
+    """Do the work on each item, on all cores; the results come in the order of the items.
+
+    Parameters
+    ----------
+    work
+        Takes an item.
+    items
+        What to work on.
+    told
+        Called with each item when it and all before it are done.
+
+    Examples
+    --------
+    >>> each_in_threads(str.upper, "ab")
+    ['A', 'B']
+    """
     with ThreadPoolExecutor(cores()) as pool:
-        waiting = [pool.submit(work, piece) for piece in slices]
+        waiting = [(item, pool.submit(work, item)) for item in items]
         results = []
         try:
-            for piece, future in zip(slices, waiting, strict=True):
+            for item, future in waiting:
                 results.append(future.result())
-                if progress is not None:
-                    progress(piece.stop, rows)
+                if told is not None:
+                    told(item)
         except BaseException:
             # What has not begun must not hold up the error, or the reader's Ctrl-C.
             pool.shutdown(wait=False, cancel_futures=True)

@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        _measure_here(*options.one)
+        _measure_here(*options.one, options.scale)
         return
     chosen = [case for case in CASES if not options.only or case.name in options.only]
     lines = [
@@ -80,9 +80,8 @@ def _run(case: Case, who: str, folder: str, scale: float) -> dict[str, float]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def _measure_here(name: str, who: str, folder: str) -> None:
+def _measure_here(name: str, who: str, folder: str, scale: float) -> None:
     case = next(case for case in CASES if case.name == name)
-    scale = float(sys.argv[sys.argv.index("--scale") + 1])
     result: dict[str, Any] = {}
     if who == "make":
         case.make(Path(folder), scale)

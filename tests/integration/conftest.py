@@ -15,8 +15,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from tests.cluster import cluster
+from tests.storage import endpoint
 
-__all__ = ["cluster"]
+__all__ = ["cluster", "endpoint"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -10,14 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from tests.cluster import free_port
-from tests.integration.test_object_storage import endpoint
 from tests.partitioned import Both, write_both
+from tests.storage import connect_storage
 
 from local_cloaking.measuring import measure_files
 
 pytest.importorskip("distributed", reason="Dask is not installed (extra `dask`)")
 
-__all__ = ["endpoint"]
 
 SOURCE = """
 from datetime import datetime, timedelta
@@ -94,18 +93,7 @@ def test_a_refusal_is_final_and_a_cluster_that_is_not_there_is_not(run_dag, both
 
 
 def test_from_object_storage(run_dag, both, cluster, endpoint, monkeypatch):
-    import boto3
-
-    keys = {"aws_access_key_id": "tester", "aws_secret_access_key": "unmistakable-secret"}
-    connection = {
-        "conn_type": "aws",
-        "login": keys["aws_access_key_id"],
-        "password": keys["aws_secret_access_key"],
-        "extra": {"endpoint_url": endpoint, "region_name": "eu-west-3"},
-    }
-    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps(connection))
-    client = boto3.client("s3", endpoint_url=endpoint, region_name="eu-west-3", **keys)
-    client.create_bucket(Bucket="lake", CreateBucketConfiguration={"LocationConstraint": "eu-west-3"})
+    client = connect_storage(endpoint, monkeypatch, connection="lake", bucket="lake")
     for folder in (both.folders.originals, both.folders.avatars):
         for path in Path(folder).iterdir():
             client.upload_file(str(path), "lake", f"trial/{path.parent.name}/{path.name}")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import urllib.request
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.storage import connect_storage
 
 pytest.importorskip("s3fs", reason="s3fs is not installed (extra `dev`)")
 pytest.importorskip("moto.server", reason="moto is not installed (extra `dev`)")
@@ -31,32 +31,10 @@ with DAG("stored", schedule=None, start_date=datetime(2026, 1, 1),
 """
 
 
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
-
-
 @pytest.fixture
 def bucket(endpoint, tables, monkeypatch) -> Any:
-    import boto3
-
     urllib.request.urlopen(urllib.request.Request(f"{endpoint}/moto-api/reset", method="POST"))
-    keys = {"aws_access_key_id": "tester", "aws_secret_access_key": "unmistakable-secret"}
-    connection = {
-        "conn_type": "aws",
-        "login": keys["aws_access_key_id"],
-        "password": keys["aws_secret_access_key"],
-        "extra": {"endpoint_url": endpoint, "region_name": "eu-west-3"},
-    }
-    monkeypatch.setenv("AIRFLOW_CONN_STORE", json.dumps(connection))
-    client = boto3.client("s3", endpoint_url=endpoint, region_name="eu-west-3", **keys)
-    client.create_bucket(Bucket="bucket", CreateBucketConfiguration={"LocationConstraint": "eu-west-3"})
+    client = connect_storage(endpoint, monkeypatch, connection="store", bucket="bucket")
     for path in (tables.originals, tables.avatars):
         client.upload_file(str(path), "bucket", path.name)
     return client

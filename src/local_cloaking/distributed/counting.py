@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from local_cloaking.distributed.distribution import Distribution
 from local_cloaking.distributed.division import Box, Division, Routes, divide, route
 from local_cloaking.distributed.engine import Engine, WorkerFault
-from local_cloaking.neighbours import AvatarIndex, Progress, Within, pairs_of_places
+from local_cloaking.neighbours import AvatarIndex, Progress, Within, different_places, pairs_of_places
 from local_cloaking.neighbours.rule import Balls
 
 Floats = NDArray[np.float64]
@@ -137,7 +137,7 @@ def _box(cell: Cell) -> list[Box]:
 
 def _route(originals: Floats, own_avatars: Floats, division: Division, boxes: list[Box]) -> _Routed:
     """Find the cells of the different balls: of discrete data, there are few."""
-    different = pairs_of_places(originals, own_avatars, None)
+    different = pairs_of_places(originals, different_places(own_avatars), None)
     if different is None:
         balls = Balls.around(originals, own_avatars)
         individuals = np.ones(len(balls), np.int64)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from local_cloaking.neighbours.rule import Balls
+from local_cloaking.neighbours.rule import Balls, corner_sums
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -128,8 +128,7 @@ class Routes:
 def route(division: Division, boxes: Sequence[Box], balls: Balls) -> Routes:
     """Find the cells that each ball touches.
 
-    A box is judged by the sum of the rule itself, for its nearest and its farthest corner. Rounding keeps the
-    order of sums, so no avatar in the box can lie on the other side of a radius than both corners.
+    A box is judged by the sum of the rule itself; see `local_cloaking.neighbours.rule.corner_sums`.
 
     Parameters
     ----------
@@ -149,7 +148,8 @@ def route(division: Division, boxes: Sequence[Box], balls: Balls) -> Routes:
         box = around[id(cut)]
         if not box.avatars or not len(rows):
             continue
-        nearest, farthest = _corners(balls.centres[rows], box)
+        sums = corner_sums(balls.centres[rows], box.low[None], box.high[None])
+        nearest, farthest = (of_box[:, 0] for of_box in sums)
         touched = nearest <= outer_square[rows]
         within = farthest < inner_square[rows]
         whole = touched & (farthest <= outer_square[rows]) & (within | (nearest >= inner_square[rows]))
@@ -169,14 +169,3 @@ def _boxes(cut: Cut, boxes: Sequence[Box]) -> list[tuple[Cut, Box]]:
         return [(cut, boxes[cut.cell or 0])]
     below, above = _boxes(cut.below, boxes), _boxes(cut.above, boxes)
     return [(cut, below[0][1] + above[0][1]), *below, *above]
-
-
-def _corners(centres: Floats, box: Box) -> tuple[Floats, Floats]:
-    """Return the sums of the rule for the box's nearest and farthest corners."""
-    nearest, farthest = np.zeros(len(centres)), np.zeros(len(centres))
-    for column in range(centres.shape[1]):
-        above, below = centres[:, column] - box.low[column], box.high[column] - centres[:, column]
-        outside, reach = np.minimum(np.minimum(above, below), 0.0), np.maximum(above, below)
-        nearest += outside * outside
-        farthest += reach * reach
-    return nearest, farthest

@@ -24,7 +24,6 @@ from local_cloaking.errors import InputError
 from local_cloaking.metric import (
     ROW_ORDER,
     LocalCloaking,
-    carried_over_warnings,
     explained_by,
     key_warning,
     left_out_warnings,
@@ -33,9 +32,10 @@ from local_cloaking.metric import (
     refuse_dropped_key,
     used_projection,
     wanted_fit,
+    warnings_of,
 )
 from local_cloaking.neighbours import Progress
-from local_cloaking.pairing import evidence_of_samples, pairing_evidence, sorted_warnings
+from local_cloaking.pairing import evidence_of_samples, pairing_evidence
 from local_cloaking.projection import FAMD, cross_products, shares_of
 from local_cloaking.safeguards import judge_tables
 from local_cloaking.tables.cells import CellSummary
@@ -184,7 +184,8 @@ def _measure(
     rows = count_rows(engine, pairs, tables.original_columns)
     noisy = near_copies(engine, pairs, originals, avatars, n)
     findings = judge_tables(tables.original_columns, tables.avatar_columns, rows)
-    both_sorted = [] if surveyed.key is not None else sorted_columns(engine, pairs)
+    places = [] if surveyed.key is not None else sorted_columns(engine, pairs)
+    both_sorted = [space.used.columns_[place].name for place in places]
     cells = Cells(engine, avatars, n)
 
     def of_sample(rows: Integers) -> Integers:
@@ -196,13 +197,6 @@ def _measure(
     if evidence is None:
         closer, strictly = _counted(cells.count(originals, avatars, progress), n).counts()
         evidence = pairing_evidence(z, strictly, n)
-    warnings = [*surveyed.warnings, *space.warnings]
-    if z is None:
-        warnings.append("all originals, or all avatars, are alike")
-    if evidence.warning:
-        warnings.append(evidence.warning)
-    warnings += sorted_warnings(space.used.columns_[place].name for place in both_sorted)
-    warnings += carried_over_warnings(findings.carried_over, median_count(closer))
     return LocalCloaking(
         counts=closer,
         strict_counts=strictly,
@@ -215,7 +209,11 @@ def _measure(
         findings=findings,
         near_copies=noisy,
         without_filled=_without_filled(engine, tables, space) if len(closer) else None,
-        warnings=(*warnings, *findings.warnings),
+        warnings=(
+            *surveyed.warnings,
+            *space.warnings,
+            *warnings_of(evidence, both_sorted, findings, median_count(closer)),
+        ),
     )
 
 

@@ -144,7 +144,7 @@ class CloserAvatarCounter:
 
     def all(self, progress: Progress | None = None) -> CloserAvatars:
         """Count for every original, in their order."""
-        pairs = pairs_of_places(self._x, self._y, self._own)
+        pairs = None if self._index is None else pairs_of_places(self._x, self._index.places, self._own)
         if pairs is None:
             return self._count(self._x, self._own, progress)
         # The counts of an original depend on where it and its avatar stand, and on nothing else.
@@ -172,6 +172,11 @@ class AvatarIndex:
     method
         The method, by default the one that suits the machine. The counts do not depend on it.
 
+    Attributes
+    ----------
+    places
+        The `different_places` of the avatars.
+
     Examples
     --------
     >>> avatars = np.array([[1.0], [-1.0], [7.0]])
@@ -180,9 +185,9 @@ class AvatarIndex:
     """
 
     def __init__(self, avatars: Floats, *, method: Method | None = None) -> None:
-        places = _places(avatars)
-        method = method or _suitable_method(*avatars.shape, few_places=places is not None)
-        self._counter = _counter(method, avatars, places)
+        self.places = different_places(avatars)
+        method = method or _suitable_method(*avatars.shape, few_places=self.places is not None)
+        self._counter = _counter(method, avatars, self.places)
 
     def within(self, balls: Balls, progress: Progress | None = None) -> Within:
         """Count the avatars within the balls, own avatars among them."""
@@ -269,7 +274,6 @@ def _coordinates(values: ArrayLike, name: str) -> Floats:
             f"the coordinates of the {name} have {array.ndim} dimensions",
             remedy="give one row per individual and one column per component",
         )
-    # A NaN anywhere is the minimum and the maximum, and compares with nothing.
     refuse_beyond(rows_beyond(array), name)
     return np.ascontiguousarray(array)
 
@@ -305,7 +309,7 @@ class Places:
     of_row: Integers
 
 
-def _places(a: Floats) -> Places | None:
+def different_places(a: Floats) -> Places | None:
     """Return the different places; None where most rows have one of their own."""
     hashes = row_hashes(a)
     if number_of_different(hashes) > FEW_PLACES * len(a):
@@ -317,12 +321,22 @@ def _places(a: Floats) -> Places | None:
     return Places(rows.astype(np.int64), place.reshape(-1).astype(np.int64))
 
 
-def pairs_of_places(x: Floats, y: Floats, own: Integers | None) -> Places | None:
-    """Return the different pairs of an original's place and its avatar's; None where most are different."""
-    of_x = _places(x)
-    of_y = None if of_x is None else _places(y)
-    if of_x is None or of_y is None:
+def pairs_of_places(originals: Floats, avatars: Places | None, own: Integers | None) -> Places | None:
+    """Return the different pairs of an original's place and its avatar's; None where most are different.
+
+    Parameters
+    ----------
+    originals
+        Coordinates, shape (n, p).
+    avatars
+        The `different_places` of the avatars.
+    own
+        The row of each original's avatar, shape (n,); None for its own row.
+    """
+    places = None if avatars is None else different_places(originals)
+    if places is None or avatars is None:
         return None
-    own_place = of_y.of_row if own is None else of_y.of_row[own]
-    _, rows, pair = np.unique(of_x.of_row * len(of_y.rows) + own_place, return_index=True, return_inverse=True)
+    own_place = avatars.of_row if own is None else avatars.of_row[own]
+    both = places.of_row * len(avatars.rows) + own_place
+    _, rows, pair = np.unique(both, return_index=True, return_inverse=True)
     return Places(rows.astype(np.int64), pair.astype(np.int64))

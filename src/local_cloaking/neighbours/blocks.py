@@ -20,10 +20,11 @@ from local_cloaking.neighbours.rule import (
     Floats,
     Integers,
     Within,
+    corner_sums,
     squared_distances,
     squared_lengths,
 )
-from local_cloaking.threads import Progress, in_threads
+from local_cloaking.threads import Progress, each_in_threads
 
 #: Rows in a block, at most: the product of two (512 KiB) stays in a core's cache.
 BLOCK_ORIGINALS = 256
@@ -63,19 +64,26 @@ class AvatarBlocks:
         parts = list(_parts(balls.centres, BLOCK_ORIGINALS))
         found = Within(np.empty(len(balls), np.int64), np.empty(len(balls), np.int64))
 
-        def count(piece: slice) -> None:
-            for rows in parts[piece]:
-                found.outer[rows], found.inner[rows] = self._count(balls[rows])
+        done = 0
+
+        def count(rows: Integers) -> None:
+            found.outer[rows], found.inner[rows] = self._count(balls[rows])
+
+        def told(rows: Integers) -> None:
+            nonlocal done
+            done += len(rows)
+            if progress is not None:
+                progress(done, len(balls))
 
         # One BLAS thread a worker: blocks this small lose more by being divided than they gain.
         with threadpool_limits(limits=1, user_api="blas"):
-            in_threads(count, len(parts), 1, progress)
+            each_in_threads(count, parts, told)
         return found
 
     def _count(self, ball: Balls) -> tuple[Integers, Integers]:
         outer_square, inner_square = ball.outer**2, ball.inner**2
         near = np.flatnonzero(self._are_near(ball.centres, float(outer_square.max())))
-        nearest, farthest = _bounds(ball.centres, self._low[near], self._high[near])
+        nearest, farthest = corner_sums(ball.centres, self._low[near], self._high[near])
         outside = nearest > outer_square[:, None]
         in_inner = farthest < inner_square[:, None]
         in_outer = (farthest <= outer_square[:, None]) & (in_inner | (nearest >= inner_square[:, None]))
@@ -163,16 +171,6 @@ def _parts(points: Floats, size: int) -> Iterator[Integers]:
         middle = len(rows) // 2
         rows = rows[np.argpartition(part[:, side], middle)]
         waiting += [rows[middle:], rows[:middle]]
-
-
-def _bounds(centres: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Return the sums of the rule for each box's corner nearest to each original, and for the farthest."""
-    nearest, farthest = np.zeros((len(centres), len(low))), np.zeros((len(centres), len(low)))
-    for column in range(centres.shape[1]):
-        above, below = centres[:, column, None] - low[:, column], high[:, column] - centres[:, column, None]
-        nearest += np.minimum(np.minimum(above, below), 0.0) ** 2
-        farthest += np.maximum(above, below) ** 2
-    return nearest, farthest
 
 
 def _sums(groups: Integers, values: Integers, size: int) -> Integers:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from local_cloaking.neighbours.rule import Balls, Floats, Integers, Within
-from local_cloaking.threads import Progress, cores, in_threads
+from local_cloaking.threads import Progress, cores, each_in_threads, in_threads
 
 #: Avatars in a leaf, at most: as many as the processor sums at once, a few times over.
 LEAF_AVATARS = 64
@@ -30,7 +30,7 @@ _NOWHERE = 1e200
 
 
 class CompiledTree:
-    """Distinct avatars, each with its weight, divided in half again and again until no leaf holds more than 64.
+    """Distinct avatars, each with its weight, divided in half again and again, down to the leaves.
 
     The children of node i are 2 i + 1 and 2 i + 2; all leaves lie on one level.
 
@@ -54,9 +54,8 @@ class CompiledTree:
         # The first levels node by node, until there is a part of the tree for every core to finish.
         level = min(depth, int(np.ceil(np.log2(cores()))) + 3)
         for above in range(level):
-            first = 2**above - 1
-            in_threads(lambda piece, first=first: _divide(*arrays, first + piece.start, False), 2**above, 1)  # type: ignore[misc]
-        in_threads(lambda piece: _divide(*arrays, 2**level - 1 + piece.start, True), 2**level, 1)
+            each_in_threads(lambda node: _divide(*arrays, node, False), _nodes_of(above))
+        each_in_threads(lambda node: _divide(*arrays, node, True), _nodes_of(level))
         _fit_boxes(points, start, end, self._low, self._high)
         weight_before = np.arange(len(points) + 1)
         if weights is not None:
@@ -103,6 +102,10 @@ class CompiledTree:
 
         in_threads(count, len(balls), min(_PIECE, len(balls) // (4 * cores()) + 1), progress)
         return found
+
+
+def _nodes_of(level: int) -> range:
+    return range(2**level - 1, 2 ** (level + 1) - 1)
 
 
 def _leaf_weights(weights: Integers | None, start: Integers, end: Integers) -> Integers:

@@ -58,6 +58,38 @@ def squared_lengths(x: Floats) -> Floats:
     return squared_distances(x, np.zeros(x.shape[-1]))
 
 
+def corner_sums(centres: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Sum, in the same way, for the corner of each box nearest to each original, and for the farthest.
+
+    Rounding keeps the order of such sums: no avatar in a box has a smaller sum than the nearest corner, nor a
+    larger one than the farthest.
+
+    Parameters
+    ----------
+    centres
+        Coordinates of originals, shape (n, p).
+    low, high
+        The least and the greatest corners of the boxes, shape (boxes, p).
+
+    Returns
+    -------
+    nearest, farthest
+        Shape (n, boxes).
+
+    Examples
+    --------
+    >>> nearest, farthest = corner_sums(np.array([[0.0]]), np.array([[-1.0], [2.0]]), np.array([[1.0], [3.0]]))
+    >>> nearest.tolist(), farthest.tolist()
+    ([[0.0, 4.0]], [[1.0, 9.0]])
+    """
+    nearest, farthest = np.zeros((len(centres), len(low))), np.zeros((len(centres), len(low)))
+    for column in range(centres.shape[1]):
+        above, below = centres[:, column, None] - low[:, column], high[:, column] - centres[:, column, None]
+        nearest += np.minimum(np.minimum(above, below), 0.0) ** 2
+        farthest += np.maximum(above, below) ** 2
+    return nearest, farthest
+
+
 @dataclass(frozen=True)
 class Balls:
     """Originals with the two radii of the rule: ``outer`` is r_i and ``inner`` is q_i; shapes (n, p) and (n,)."""

@@ -35,7 +35,7 @@ from local_cloaking.tables.values import (
     is_whole,
     kind_of,
 )
-from local_cloaking.threads import in_threads
+from local_cloaking.threads import each_in_threads
 
 Role = Literal["number", "category"]
 #: For each category column, the place of each row's word (-1 where missing) and the words; see `as_words`.
@@ -377,16 +377,16 @@ def encode(
     """
     place = places_of(names_of(frame, table), columns, table)
 
-    def encoded(rows: slice) -> EncodedColumn:
-        column = columns[rows.start]
+    def encoded(position: int) -> EncodedColumn:
+        column = columns[position]
         its_words = (words or {}).get(column.name)
-        series = frame.iloc[:, place[rows.start]]
+        series = frame.iloc[:, place[position]]
         cells, misfit = encode_column(series, column, fill_rows=fill_rows, words=its_words)
         refuse_misfit(column, misfit, table)
         assert cells is not None  # noqa: S101 (cells of the right kind can be read)
         return cells
 
-    return in_threads(encoded, len(columns), 1)
+    return each_in_threads(encoded, range(len(columns)))
 
 
 def places_of(names: list[str], columns: Sequence[Column], table: str) -> list[int]:

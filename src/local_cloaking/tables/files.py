@@ -217,13 +217,11 @@ def sha256_of(source: Source) -> str:
     ...     sha256_of(path)[:8]
     '309b0e45'
     """
-    path, digest = _path(source), hashlib.sha256()
+    path = _path(source)
     if partitions.is_folder(path):
         return partitions.sha256_of_folder(path)
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return partitions.hashed(file)[1]
 
 
 @dataclass(frozen=True)

@@ -119,6 +119,22 @@ def sha256_of_folder(place: Any) -> str:
     return found.sha256(_hashed(found, path) for path in found.paths)
 
 
+def hashed(stream: IO[bytes]) -> tuple[int, str]:
+    """Read a stream piece by piece, and return its size and its SHA-256.
+
+    Examples
+    --------
+    >>> import io
+    >>> hashed(io.BytesIO(b"PAR1"))[0]
+    4
+    """
+    size, digest = 0, hashlib.sha256()
+    while chunk := stream.read(_CHUNK):
+        size += len(chunk)
+        digest.update(chunk)
+    return size, digest.hexdigest()
+
+
 def read_partition(filesystem: Any, path: str) -> tuple[bytes, Partition]:
     """Read a partition once, whole, and hash the very bytes that were read."""
     data: bytes = Path(path).read_bytes() if filesystem is None else filesystem.cat_file(path)
@@ -217,10 +233,6 @@ def _name(path: str) -> str:
 
 
 def _hashed(found: DataSet, path: str) -> Partition:
-    digest, size = hashlib.sha256(), 0
     stream: IO[bytes]
     with Path(path).open("rb") if found.filesystem is None else found.filesystem.open(path, "rb") as stream:
-        while chunk := stream.read(_CHUNK):
-            digest.update(chunk)
-            size += len(chunk)
-    return Partition(_name(path), size, digest.hexdigest())
+        return Partition(_name(path), *hashed(stream))
