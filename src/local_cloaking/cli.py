@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Annotated, Any
@@ -91,12 +91,10 @@ def measure(
         from local_cloaking.audit.record import build_record, peers_in
         from local_cloaking.gate import checked_threshold, great_expectations, judge
         from local_cloaking.measuring import Inputs, measure_inputs, now
-        from local_cloaking.progress import progress_bar
+        from local_cloaking.progress import first_calling, progress_bar
         from local_cloaking.tables import CsvOptions
 
         least = None if threshold is None else checked_threshold(threshold)
-        if least is not None:
-            _make_ready(great_expectations)
         tables = [_place(table, stored=dask is not None) for table in (originals, avatars)]
         sources = (*tables, pairing, projection, original_coordinates, avatar_coordinates)
         _refuse_targets((json_file,), sources)
@@ -109,7 +107,9 @@ def measure(
             avatar_coordinates=avatar_coordinates,
             csv=CsvOptions(separator, decimal, encoding),
         )
-        with progress_bar() as progress:
+        with progress_bar() as bar:
+            # The counting leaves Python to others: what takes them seconds to import costs it little.
+            progress = bar if least is None else first_calling(partial(_make_ready, great_expectations), bar)
             measured = measure_inputs(
                 inputs,
                 scheduler=dask,
@@ -212,17 +212,13 @@ def _refuse_targets(targets: Sequence[Path | None], sources: Sequence[Path | str
 
 
 def _make_ready(module: Callable[[], Any]) -> None:
-    """Begin a slow import while the tables are read and measured; whoever needs it waits for the rest."""
-    usual = sys.getswitchinterval()
+    """Begin a slow import beside other work; whoever needs it waits for the rest."""
 
     def begin() -> None:
         # What goes wrong here goes wrong again where the module is needed, and is told there.
         with suppress(Exception):
             module()
-        sys.setswitchinterval(usual)
 
-    # Else each of the many short steps of the measure would wait its 5 ms for the import to let go.
-    sys.setswitchinterval(usual / 10)
     Thread(target=begin, daemon=True).start()
 
 

@@ -50,6 +50,28 @@ class LoggedProgress:
         )
 
 
+def first_calling(act: Callable[[], None], progress: Progress) -> Progress:
+    """Return the same progress, which acts once when it first hears of the work.
+
+    Examples
+    --------
+    >>> progress = first_calling(lambda: print("under way"), lambda done, total: print(done, "of", total))
+    >>> progress(1, 2)
+    under way
+    1 of 2
+    >>> progress(2, 2)
+    2 of 2
+    """
+    acts = iter([act])
+
+    def told(done: int, total: int) -> None:
+        for waiting in acts:
+            waiting()
+        progress(done, total)
+
+    return told
+
+
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
     """Show a bar on standard error while the work goes on, where that is a terminal."""

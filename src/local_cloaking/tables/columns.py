@@ -277,18 +277,22 @@ def summarise(series: pd.Series[Any], name: str, *, declared: bool, seen: Words 
     (1, 2)
     """
     kind = kind_of(series, name)
-    summary = ColumnSummary(
-        name, kind, _dtype_name(series), is_whole(series), int(series.notna().sum()), len(series)
-    )
-    if kind == "missing" or not summary.known:
-        return replace(summary, kind="missing")
+    whole = kind != "text" and is_whole(series)
+    nothing = ColumnSummary(name, "missing", _dtype_name(series), whole, 0, len(series))
+    if kind == "missing":
+        return nothing
+    summary = replace(nothing, kind=kind)
     if is_category(summary, declared=declared):
-        return _with_words(summary, series, seen)
+        summary = _with_words(summary, series, seen)
+        return summary if summary.known else nothing
     values = as_numbers(series, kind)
     known = values[~np.isnan(values)]
+    if not known.size:
+        return nothing
     whole = kind == "number" and summary.whole
     return replace(
         summary,
+        known=len(known),
         infinite=int(np.count_nonzero(np.isinf(known))),
         rounded=_rounded(known) if whole else 0,
         lowest=float(known.min()),
@@ -440,6 +444,7 @@ def _with_words(summary: ColumnSummary, series: pd.Series[Any], seen: Words | No
     codes, words = as_words(series, summary.kind)
     if seen is not None:
         seen[summary.name] = codes, words
+    summary = replace(summary, known=int(np.count_nonzero(codes >= 0)))
     if len(words) > MAX_LEVELS:
         return replace(summary, infinite=infinite, words=None)
     counts = np.bincount(codes[codes >= 0], minlength=len(words))
@@ -500,15 +505,16 @@ def encode_column(
     1
     """
     kind = kind_of(series, column.name)
-    misfit = Misfit(kind, _dtype_name(series), int(series.notna().sum()))
+    misfit = Misfit(kind, _dtype_name(series), 0)
     if kind not in ("missing", column.kind):
-        return None, misfit
+        return None, replace(misfit, known=int(series.notna().sum()))
     if column.role == "number":
         values = np.full(len(series), np.nan) if kind == "missing" else as_numbers(series, kind)
         missing = np.isnan(values)
         whole = kind == "number" and is_whole(series)
         misfit = replace(
             misfit,
+            known=len(values) - int(np.count_nonzero(missing)),
             infinite=int(np.count_nonzero(np.isinf(values))),
             rounded=_rounded(values) if whole else 0,
         )
@@ -516,8 +522,13 @@ def encode_column(
             column, np.where(missing, column.fill, values) if fill_rows else values, missing
         ), misfit
     codes = _codes_among(column, *(words or as_words(series, kind)))
-    misfit = replace(misfit, unseen=int(np.count_nonzero(codes == _UNSEEN)))
+    unseen = codes == _UNSEEN
     missing = codes < 0
+    misfit = replace(
+        misfit,
+        known=int(np.count_nonzero(~missing | unseen)),
+        unseen=int(np.count_nonzero(unseen)),
+    )
     if column.missing_level:
         codes = np.where(missing, len(column.levels), codes)
     elif fill_rows:

@@ -179,7 +179,7 @@ def as_words(series: pd.Series[Any], kind: Kind) -> tuple[NDArray[np.int64], lis
     """
     if kind == "missing":
         return np.full(len(series), -1, np.int64), []
-    if is_whole(series):
+    if kind != "text" and is_whole(series):
         # Not by way of float64: see LARGEST_EXACT_FLOAT.
         try:
             codes, integers = pd.factorize(series.astype("Int64"), sort=True)
