@@ -75,3 +75,16 @@ RANK_TOLERANCE = 1e-10
 EQUAL_EIGENVALUES = 1e-8
 #: Two fits on the same table agree at least to this share; else a projection is another table's: refused.
 SAME_FIT = 1e-6
+
+# What the record shows beside the figure ----------------------------------------------------------------------
+#: Local Cloaking is shown for each number of components up to this one.
+LADDER_COMPONENTS = 10
+#: From this number of individuals on, it is shown there for a sample of originals, each among all avatars: it is
+#: no part of the verdict.
+LADDER_SAMPLED_ROWS = 5_000
+LADDER_SAMPLE = 2_000
+#: Groups of fewer individuals are merged or withheld.
+MIN_GROUP_SIZE = 10
+#: The list of the weakly protected holds this share of the individuals, those of the lowest counts (with all who
+#: have the last one's), and everybody with a count of 0.
+REMEDIATION_SHARE = 0.05

@@ -18,14 +18,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from local_cloaking.errors import InputError
+from local_cloaking.groups import checked_group_columns, checked_min_group_size, group_entries
+from local_cloaking.ladder import Ladder, measure_ladder
+from local_cloaking.limits import LADDER_COMPONENTS, MIN_GROUP_SIZE
 from local_cloaking.neighbours import CloserAvatarCounter, CloserAvatars, Progress, count_closer_avatars
 from local_cloaking.pairing import (
     PairingEvidence,
@@ -85,6 +88,11 @@ class LocalCloaking:
         other columns have no ``ncp`` components.
     warnings
         What a reader should know, a sentence each.
+    ladder
+        Local Cloaking over the number of components; None where it was not asked for, and where the avatars
+        look shuffled.
+    groups
+        Local Cloaking of groups; see `local_cloaking.groups.group_entries`. None as `ladder`.
 
     Examples
     --------
@@ -107,6 +115,8 @@ class LocalCloaking:
     near_copies: str | None
     without_filled: float | None
     warnings: tuple[str, ...]
+    ladder: Ladder | None = field(default=None, repr=False)
+    groups: dict[str, Any] | None = field(default=None, repr=False)
 
     @property
     def n(self) -> int:
@@ -153,6 +163,9 @@ def local_cloaking(
     pairing: pd.DataFrame | None = None,
     drop: Collection[str] = (),
     coordinates: tuple[ArrayLike, ArrayLike] | None = None,
+    ladder: bool = False,
+    groups: Sequence[str] = (),
+    min_group_size: int = MIN_GROUP_SIZE,
     progress: Progress | None = None,
 ) -> LocalCloaking:
     """Measure Local Cloaking.
@@ -179,6 +192,12 @@ def local_cloaking(
     coordinates
         Bare coordinates of originals and avatars, each of shape (n, p), p at least ``ncp``, row by row as
         the tables, instead of a projection. Warned: they say nothing about the table that leaves.
+    ladder
+        Whether to measure with 1 to 10 components, too.
+    groups
+        Columns of the originals; Local Cloaking is also told for the individuals of each of their levels.
+    min_group_size
+        Groups of fewer individuals are merged or withheld; at least 2.
     progress
         Called now and then while originals are counted, with how many are done and how many there are.
 
@@ -199,6 +218,8 @@ def local_cloaking(
     (9.0, False)
     """
     paired = _pair(originals, avatars, key=key, pairing=pairing, drop=drop)
+    wanted_groups = checked_group_columns(originals, groups, key)
+    smallest = checked_min_group_size(min_group_size)
     if coordinates is not None:
         space = _bare_space(paired, coordinates, ncp, projection, categorical)
     else:
@@ -207,7 +228,7 @@ def local_cloaking(
     findings = examine(space.original_cells, space.avatar_cells, paired.own)
     near_copies = near_copies_reason(space.originals, space.avatars)
     both_sorted = _sorted_columns(space) if paired.by == ROW_ORDER else []
-    return LocalCloaking(
+    result = LocalCloaking(
         counts=counts.closer,
         strict_counts=counts.strictly_closer,
         ncp=space.ncp,
@@ -224,6 +245,15 @@ def local_cloaking(
             *space.warnings,
             *warnings_of(evidence, both_sorted, findings, median_count(counts.closer)),
         ),
+    )
+    if result.looks_shuffled or not len(result.counts):
+        return result
+    return replace(
+        result,
+        ladder=_ladder(space, paired.own, result.median) if ladder else None,
+        groups=group_entries(originals, wanted_groups, result.counts, min_group_size=smallest)
+        if wanted_groups
+        else None,
     )
 
 
@@ -283,6 +313,9 @@ class _Space:
     ncp: int
     explained: tuple[float, ...]
     warnings: tuple[str, ...]
+    #: Of more components: the fit on the originals, or the bare coordinates.
+    fitted: FAMD | None = None
+    bare: tuple[Floats, Floats] | None = None
 
 
 def _pair(
@@ -393,6 +426,7 @@ def _projected_space(
         ncp=wanted,
         explained=explained_by(used)[:wanted],
         warnings=tuple(warnings),
+        fitted=fitted,
     )
 
 
@@ -498,6 +532,7 @@ def _bare_space(
             *warnings,
             "avatars_table: not verified; bare coordinates prove nothing about the table that leaves",
         ),
+        bare=(x[:, :LADDER_COMPONENTS], y[:, :LADDER_COMPONENTS]),
     )
 
 
@@ -532,6 +567,23 @@ def _carried_over_warnings(carried: CarriedOver | None, median: float) -> list[s
         f"{named}{more} carried over unchanged: by these values alone, the median individual has "
         f"{carried.median_peers:g} other avatars alike, fewer than its Local Cloaking says"
     ]
+
+
+def _ladder(space: _Space, own: Integers, median: float) -> Ladder:
+    """Measure with other numbers of components, in the space of the originals, whichever was handed over."""
+    known = {space.ncp: median}
+    if space.bare is not None:
+        return measure_ladder(*space.bare, own, [True] * space.bare[0].shape[1], known)
+    cuts, widest = widest_fit(cast(FAMD, space.fitted))
+    return measure_ladder(
+        widest.project(space.original_cells), widest.project(space.avatar_cells), own, cuts, known
+    )
+
+
+def widest_fit(fitted: FAMD) -> tuple[list[bool], FAMD]:
+    """Return the cuts of the ladder, and the same fit with as many components as the highest of them has."""
+    cuts = fitted.cuts()
+    return cuts, fitted.with_components(max(i for i, possible in enumerate(cuts, start=1) if possible))
 
 
 def _sorted_columns(space: _Space) -> list[str]:

@@ -18,8 +18,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Iterator, Sequence
+from copy import copy
 from dataclasses import asdict
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 import pandas as pd
@@ -30,6 +31,7 @@ from sklearn.utils.validation import check_is_fitted
 from local_cloaking.errors import InputError
 from local_cloaking.limits import (
     EQUAL_EIGENVALUES,
+    LADDER_COMPONENTS,
     RANK_TOLERANCE,
     SAME_FIT,
 )
@@ -91,6 +93,9 @@ class FAMD(TransformerMixin, BaseEstimator):
         self.n_components = n_components
         self.categorical = categorical
 
+    #: All eigenvalues, and the first directions; None where the projection was read from a file.
+    _axes: tuple[Floats, Floats] | None = None
+
     def fit(self, X: pd.DataFrame, y: Any = None) -> FAMD:  # noqa: ARG002
         """Fit on the originals: shape (n, columns).
 
@@ -145,9 +150,52 @@ class FAMD(TransformerMixin, BaseEstimator):
         covariance = _covariance(products, self.columns_, self.shares_, rows)
         self.total_variance_ = float(np.trace(covariance))
         eigenvalues, vectors = _principal_axes(covariance)
+        self._axes = eigenvalues, vectors[:, : max(ncp, LADDER_COMPONENTS)].T.copy()
+        return self._cut(ncp)
+
+    def with_components(self, n_components: int) -> FAMD:
+        """Return the same fit with another number of components: up to 10, or as many as were asked for.
+
+        Raises
+        ------
+        InputError
+            As in `fit`.
+        ValueError
+            If this one was read from a file, or more components are asked for than were kept.
+
+        Examples
+        --------
+        >>> table = pd.DataFrame({"age": [30, 40, 50, 70], "arm": ["a", "b", "b", "a"]})
+        >>> FAMD(n_components=1).fit(table).with_components(2).transform(table).shape
+        (4, 2)
+        """
+        if self._axes is None:
+            raise ValueError("read from a file, which holds no other components")
+        if n_components > max(LADDER_COMPONENTS, len(self._axes[1])):
+            raise ValueError(f"only {len(self._axes[1])} components were kept")
+        other = copy(self)
+        other.n_components = n_components
+        return other._cut(n_components)
+
+    def cuts(self) -> list[bool]:
+        """Tell which numbers of components, 1 to 10 or to the rank of the table, determine a space.
+
+        Examples
+        --------
+        >>> table = pd.DataFrame({"age": [30, 40, 50, 70], "arm": ["a", "b", "b", "a"]})
+        >>> FAMD(n_components=1).fit(table).cuts()
+        [True, True]
+        """
+        eigenvalues = cast("tuple[Floats, Floats]", self._axes)[0]
+        if eigenvalues[0] <= 0:
+            return [True]
+        return [bool(possible) for possible in _cuts(eigenvalues)[:LADDER_COMPONENTS]]
+
+    def _cut(self, ncp: int) -> FAMD:
+        eigenvalues, directions = cast("tuple[Floats, Floats]", self._axes)
         _check_cut(eigenvalues, ncp)
         self.eigenvalues_ = np.maximum(eigenvalues[:ncp], 0.0)
-        self.components_ = vectors[:, :ncp].T.copy()
+        self.components_ = directions[:ncp].copy()
         self._derive()
         return self
 
@@ -529,17 +577,24 @@ def _principal_axes(covariance: Floats) -> tuple[Floats, Floats]:
     return eigenvalues, vectors * signs
 
 
-def _check_cut(eigenvalues: Floats, ncp: int) -> None:
+def _cuts(eigenvalues: Floats) -> NDArray[np.bool_]:
+    """Tell, for each number of components up to the rank, whether the space of the first ones is determined."""
     first = float(eigenvalues[0])
-    if first <= 0:
-        return  # No variance: every coordinate is 0, and the measure says that nothing can be told apart.
     rank = int(np.count_nonzero(eigenvalues > RANK_TOLERANCE * first))
     gaps = np.append(eigenvalues[: rank - 1] - eigenvalues[1:rank], first)
-    possible = np.flatnonzero(gaps / first >= EQUAL_EIGENVALUES) + 1
+    possible: NDArray[np.bool_] = gaps / first >= EQUAL_EIGENVALUES
+    return possible
+
+
+def _check_cut(eigenvalues: Floats, ncp: int) -> None:
+    if eigenvalues[0] <= 0:
+        return  # No variance: every coordinate is 0, and the measure says that nothing can be told apart.
+    cuts = _cuts(eigenvalues)
+    possible = np.flatnonzero(cuts) + 1
     nearest = int(possible[np.abs(possible - ncp).argmin()])
-    if ncp > rank:
+    if ncp > len(cuts):
         raise InputError(
-            f"`ncp` is {ncp}, but the originals have only {rank} independent components",
+            f"`ncp` is {ncp}, but the originals have only {len(cuts)} independent components",
             remedy=f"use ncp={nearest}",
         )
     if ncp not in possible:

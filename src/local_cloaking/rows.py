@@ -1,4 +1,4 @@
-"""Hashes of rows: they sort forty times faster than the rows."""
+"""Rows by their hashes, which sort forty times faster, and samples of rows."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Hashes = NDArray[np.uint64]
+Integers = NDArray[np.int64]
 
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
@@ -54,3 +55,15 @@ def number_among(values: NDArray[Any], others: NDArray[Any]) -> int:
     values, others = np.sort(values), np.sort(others)
     place = np.minimum(np.searchsorted(others, values), len(others) - 1)
     return int(np.count_nonzero(others[place] == values))
+
+
+def fixed_sample(n: int, size: int) -> Integers:
+    """Return so many of n rows, or all of them; always the same, so that a record can be made again.
+
+    Examples
+    --------
+    >>> len(fixed_sample(10, 1_000)), len(fixed_sample(10**12, 1_000))
+    (10, 1000)
+    """
+    # Without a permutation of all rows, which may be more than fit in memory.
+    return np.random.default_rng(0).choice(n, min(n, size), replace=False).astype(np.int64)

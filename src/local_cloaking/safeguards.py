@@ -26,7 +26,7 @@ from local_cloaking.limits import (
     SINGLE_PRECISION,
     WARN_REAL_ROW_EXCESS,
 )
-from local_cloaking.rows import number_among, number_of_different, row_hashes
+from local_cloaking.rows import fixed_sample, number_among, number_of_different, row_hashes
 from local_cloaking.tables.cells import CellSummary, summarise_cells
 from local_cloaking.tables.columns import EncodedColumn
 from local_cloaking.threads import cores, each_in_threads
@@ -212,17 +212,8 @@ def near_copies_reason(originals: Floats, avatars: Floats) -> str | None:
 
 
 def near_copy_sample(n: int) -> Integers:
-    """Return the rows of the originals that are looked at for copies with noise.
-
-    Always the same for as many originals: a record can be made again.
-
-    Examples
-    --------
-    >>> len(near_copy_sample(10)), len(near_copy_sample(10**12))
-    (10, 1000)
-    """
-    # Without a permutation of all rows, which may be more than fit in memory.
-    return np.random.default_rng(0).choice(n, min(n, NEAR_COPY_SAMPLE), replace=False).astype(np.int64)
+    """Return the rows of the originals that are looked at for copies with noise."""
+    return fixed_sample(n, NEAR_COPY_SAMPLE)
 
 
 def nearest(avatars: Floats, sample: Floats) -> Floats:

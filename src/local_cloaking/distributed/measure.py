@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,8 @@ from local_cloaking.distributed.pairs import Pairs, Rows, pair_by_key, pair_by_o
 from local_cloaking.distributed.parts import Part
 from local_cloaking.distributed.survey import Surveyed, encode_rows, learn, survey
 from local_cloaking.errors import InputError
+from local_cloaking.ladder import Ladder, ladder_sample, unknown, within_on_rungs
+from local_cloaking.limits import MIN_GROUP_SIZE
 from local_cloaking.metric import (
     ROW_ORDER,
     LocalCloaking,
@@ -33,6 +35,7 @@ from local_cloaking.metric import (
     used_projection,
     wanted_fit,
     warnings_of,
+    widest_fit,
 )
 from local_cloaking.neighbours import Progress
 from local_cloaking.pairing import evidence_of_samples, pairing_evidence
@@ -56,9 +59,13 @@ def measure_partitions(
     key: str | None = None,
     categorical: Collection[str] = (),
     drop: Collection[str] = (),
+    groups: Sequence[str] = (),
+    min_group_size: Any = MIN_GROUP_SIZE,
     data_set: str | None = None,
     k: int | None = None,
     zone: tzinfo | None = None,
+    ladder: bool = True,
+    remediation: bool = False,
     progress: Progress | None = None,
 ) -> Measured:
     """Measure Local Cloaking of data sets that no single machine holds.
@@ -70,8 +77,10 @@ def measure_partitions(
         by the same path or URI; ``projection`` is read here. Nothing else can be given.
     scheduler
         Address of the Dask scheduler, as ``tcp://host:8786``.
-    ncp, key, categorical, drop, data_set, k, zone
+    ncp, key, categorical, drop, min_group_size, data_set, k, zone, ladder
         As in `local_cloaking.measuring.measure_files`.
+    groups, remediation
+        Only on one machine: refused here.
     progress
         Called now and then, with about how many originals are counted and how many there are.
 
@@ -97,10 +106,14 @@ def measure_partitions(
     ...
     local_cloaking.errors.InputError: ...
     """
-    from local_cloaking.measuring import Measured, entries_of, read_projection
+    from local_cloaking.measuring import Measured, entries_of, parameters_of, read_projection
 
     started = time.perf_counter()
     _refuse_other_inputs(inputs)
+    _refuse({"groups": bool(groups), "remediation": remediation})
+    parameters = parameters_of(
+        inputs.csv, ncp=ncp, key=key, categorical=categorical, drop=drop, min_group_size=min_group_size
+    )
     refuse_dropped_key(key, drop)
     projection, described = None, {}
     if inputs.projection is not None:
@@ -108,19 +121,24 @@ def measure_partitions(
     famd = wanted_fit(ncp, projection, categorical)
     with connect(scheduler) as engine:
         surveyed = _survey(engine, inputs, key, drop)
-        result = _measure(engine, surveyed, famd, projection, progress)
+        result = _measure(engine, surveyed, famd, projection, progress, ladder=ladder)
     sources = {"originals": asdict(surveyed.originals.source), "avatars": asdict(surveyed.avatars.source)}
-    entries = entries_of(result, {**sources, **described}, started, data_set=data_set, k=k, zone=zone)
+    entries = entries_of(result, {**sources, **described}, parameters, started, data_set=data_set, k=k, zone=zone)
     return Measured(result, entries)
 
 
 def _refuse_other_inputs(inputs: Inputs) -> None:
-    given = {
-        "pairing": inputs.pairing is not None,
-        "original_coordinates": inputs.original_coordinates is not None,
-        "avatar_coordinates": inputs.avatar_coordinates is not None,
-        "separator, decimal and encoding": inputs.csv != AS_FOUND,
-    }
+    _refuse(
+        {
+            "pairing": inputs.pairing is not None,
+            "original_coordinates": inputs.original_coordinates is not None,
+            "avatar_coordinates": inputs.avatar_coordinates is not None,
+            "separator, decimal and encoding": inputs.csv != AS_FOUND,
+        }
+    )
+
+
+def _refuse(given: dict[str, bool]) -> None:
     for name in (name for name, is_given in given.items() if is_given):
         raise InputError(
             f"not with Dask: {name}",
@@ -175,7 +193,13 @@ def _survey(engine: Engine, inputs: Inputs, key: str | None, drop: Collection[st
 
 
 def _measure(
-    engine: Engine, surveyed: _Survey, famd: FAMD, projection: FAMD | None, progress: Progress | None
+    engine: Engine,
+    surveyed: _Survey,
+    famd: FAMD,
+    projection: FAMD | None,
+    progress: Progress | None,
+    *,
+    ladder: bool,
 ) -> LocalCloaking:
     space, tables = _prepared(engine, surveyed, famd, projection)
     pairs, n = tables.pairs, surveyed.originals.n
@@ -197,7 +221,7 @@ def _measure(
     if evidence is None:
         closer, strictly = _counted(cells.count(originals, avatars, progress), n).counts()
         evidence = pairing_evidence(z, strictly, n)
-    return LocalCloaking(
+    result = LocalCloaking(
         counts=closer,
         strict_counts=strictly,
         ncp=int(space.fitted.n_components),
@@ -215,6 +239,20 @@ def _measure(
             *warnings_of(evidence, both_sorted, findings, median_count(closer)),
         ),
     )
+    if not ladder or result.looks_shuffled or not len(closer):
+        return result
+    return replace(result, ladder=_ladder(engine, pairs, space.fitted, n, {result.ncp: result.median}))
+
+
+def _ladder(engine: Engine, pairs: Pairs, fitted: FAMD, n: int, known: dict[int, float]) -> Ladder:
+    """Measure with other numbers of components: some originals, each part of the avatars by itself."""
+    cuts, widest = widest_fit(fitted)
+    originals, avatars = _placed(engine, pairs, widest, len(widest.components_))
+    rows = ladder_sample(n)
+    chosen, own = (chosen_rows(engine, pairs, table, rows) for table in (originals, avatars))
+    wanted = unknown(cuts, known)
+    within = [engine.submit(within_on_rungs, chosen, own, part, wanted) for part in avatars]
+    return Ladder.of(engine.total(within, operator.add), cuts, known)
 
 
 def _prepared(engine: Engine, surveyed: _Survey, famd: FAMD, projection: FAMD | None) -> tuple[_Space, _Tables]:
