@@ -5,14 +5,16 @@ Reads the inputs, measures, and returns the result with everything that the reco
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from local_cloaking.audit.record import measure_entries
 from local_cloaking.errors import InputError
+from local_cloaking.limits import MIN_GROUP_SIZE, REMEDIATION_SHARE
 from local_cloaking.tables.files import AS_FOUND, CsvOptions
 
 if TYPE_CHECKING:
@@ -53,10 +55,14 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Measured:
-    """A result, and its entries for the record (plain JSON values)."""
+    """A result, its entries for the record (plain JSON values), and, where asked for, the weakly protected.
+
+    ``weakest`` is the file of `weakest_individuals`: the only thing here that names people.
+    """
 
     result: LocalCloaking = field(repr=False)
     entries: dict[str, Any] = field(repr=False)
+    weakest: bytes | None = field(default=None, repr=False)
 
 
 def measure_files(
@@ -66,9 +72,13 @@ def measure_files(
     key: str | None = None,
     categorical: Collection[str] = (),
     drop: Collection[str] = (),
+    groups: Sequence[str] = (),
+    min_group_size: Any = MIN_GROUP_SIZE,
     data_set: str | None = None,
     k: int | None = None,
     zone: tzinfo | None = None,
+    ladder: bool = True,
+    remediation: bool = False,
     progress: Progress | None = None,
 ) -> Measured:
     """Read the files and measure Local Cloaking.
@@ -77,7 +87,7 @@ def measure_files(
     ----------
     inputs
         The files.
-    ncp, key, categorical, drop
+    ncp, key, categorical, drop, groups, min_group_size, ladder
         As in `local_cloaking.local_cloaking`.
     data_set
         A name for the record.
@@ -85,6 +95,8 @@ def measure_files(
         The k of the avatarisation, where known: for the record and the remedy.
     zone
         Time zone of the record's times; None for the machine's.
+    remediation
+        Whether to list the weakly protected individuals, too.
     progress
         Called now and then while originals are counted, with how many are done and how many there are.
 
@@ -109,9 +121,52 @@ def measure_files(
         pairing=read.pairing,
         drop=drop,
         coordinates=read.coordinates,
+        ladder=ladder,
+        groups=groups,
+        min_group_size=min_group_size,
         progress=progress,
     )
-    return Measured(result, entries_of(result, read.described, started, data_set=data_set, k=k, zone=zone))
+    parameters = parameters_of(
+        inputs.csv,
+        ncp=ncp,
+        key=key,
+        categorical=categorical,
+        drop=drop,
+        groups=groups,
+        min_group_size=min_group_size,
+    )
+    return Measured(
+        result,
+        entries_of(result, read.described, parameters, started, data_set=data_set, k=k, zone=zone),
+        weakest_individuals(read.originals, _keys_of_originals(key, read.pairing), result)
+        if remediation
+        else None,
+    )
+
+
+def parameters_of(
+    csv: CsvOptions,
+    *,
+    ncp: Any,
+    key: str | None,
+    categorical: Collection[str],
+    drop: Collection[str],
+    groups: Sequence[str] = (),
+    min_group_size: Any = MIN_GROUP_SIZE,
+) -> dict[str, Any]:
+    """Return what was asked for, as plain JSON values: with the same files, the record can be made again."""
+    from local_cloaking.groups import checked_min_group_size
+    from local_cloaking.projection import checked_ncp
+
+    return {
+        "ncp": None if ncp is None else checked_ncp(ncp),
+        "key": key,
+        "categorical": sorted(str(name) for name in categorical),
+        "drop": sorted(str(name) for name in drop),
+        "groups": [str(name) for name in groups],
+        "min_group_size": checked_min_group_size(min_group_size),
+        **asdict(csv),
+    }
 
 
 def measure_inputs(inputs: Inputs, *, scheduler: str | None = None, **options: Any) -> Measured:
@@ -136,6 +191,7 @@ def measure_inputs(inputs: Inputs, *, scheduler: str | None = None, **options: A
 def entries_of(
     result: LocalCloaking,
     described: dict[str, dict[str, Any]],
+    parameters: dict[str, Any],
     started: float,
     *,
     data_set: str | None,
@@ -150,6 +206,8 @@ def entries_of(
         What was measured.
     described
         The inputs, by their names, as plain JSON values.
+    parameters
+        `parameters_of` the measure.
     started
         ``time.perf_counter()`` at the start.
     data_set, k, zone
@@ -161,6 +219,7 @@ def entries_of(
         **measure_entries(result),
         "data_set": data_set,
         "k": None if k is None else checked_k(k, result.n),
+        "parameters": parameters,
         "inputs": described,
         "avatars_sha256": described["avatars"]["sha256"],
         "measured_at": now(zone),
@@ -228,6 +287,52 @@ def _key_columns(key: str | None, pairing: Table | None) -> tuple[str, ...]:
     if key is not None:
         return (key,)
     return tuple(str(name) for name in pairing.frame.columns) if pairing else ()
+
+
+def _keys_of_originals(key: str | None, pairing: pd.DataFrame | None) -> str | None:
+    return str(pairing.columns[0]) if key is None and pairing is not None else key
+
+
+def weakest_individuals(originals: pd.DataFrame, key: str | None, result: LocalCloaking) -> bytes:
+    """List the individuals with the lowest counts, for the team inside the trusted environment.
+
+    They are the `REMEDIATION_SHARE` of the lowest counts, with all who have the last one's, and everybody with a
+    count of 0. Keep the list where the originals are: it names people.
+
+    Parameters
+    ----------
+    originals
+        The table as it was read.
+    key
+        The column of their keys; None to name them by the number of their row, from 1 on.
+    result
+        What was measured on it, counts in the order of the table.
+
+    Returns
+    -------
+    A CSV file of two columns, the key (or ``row``) and ``count``, the lowest counts first; without rows where
+    nothing was counted, or the pairs cannot be relied on.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from local_cloaking import local_cloaking
+    >>> table = pd.DataFrame({"id": [f"patient {i}" for i in range(60)], "x": [i * i for i in range(60)]})
+    >>> result = local_cloaking(table, table, key="id", ncp=1)
+    >>> weakest_individuals(table, "id", result).decode().splitlines()[:2]
+    ['id,count', 'patient 0,0']
+    """
+    import numpy as np
+    import pandas as pd
+
+    from local_cloaking.tables.values import as_key
+
+    counts = result.counts[:0] if result.looks_shuffled else result.counts
+    last = np.sort(counts)[: math.ceil(REMEDIATION_SHARE * len(counts))][-1:]
+    rows = np.flatnonzero(counts <= np.append(last, 0).max()) if len(counts) else np.zeros(0, np.int64)
+    names = pd.Series(rows + 1) if key is None else as_key(originals[key].iloc[rows], key)
+    listed = pd.DataFrame({"row" if key is None else key: names.to_numpy(), "count": counts[rows]})
+    return listed.sort_values("count", kind="stable").to_csv(index=False, lineterminator="\n").encode()
 
 
 def read_projection(source: Any) -> tuple[FAMD, dict[str, Any]]:

@@ -21,13 +21,14 @@ from local_cloaking.gate import Judgement, remedy
 from local_cloaking.neighbours import TIE_TOLERANCE
 
 if TYPE_CHECKING:
+    from local_cloaking.ladder import Ladder
     from local_cloaking.metric import LocalCloaking
     from local_cloaking.safeguards import TableFindings
 
 Integers = NDArray[np.int64]
 
 SCHEMA = "local-cloaking/record"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 TIE_RULE = (
     "avatar j is closer than the own one when s_ij <= r_i^2; s_ij is the sum over the components, in their "
@@ -86,6 +87,8 @@ def measure_entries(result: LocalCloaking) -> dict[str, Any]:
         "duplicate_share": findings.duplicate_share,
         "carried_over": _carried_over(findings),
         "local_cloaking_without_filled": result.without_filled,
+        "ladder": _ladder(result.ladder),
+        "groups": result.groups,
         "tie_rule": {"text": TIE_RULE, "tau": TIE_TOLERANCE},
         "versions": versions(),
     }
@@ -94,6 +97,13 @@ def measure_entries(result: LocalCloaking) -> dict[str, Any]:
 def _carried_over(findings: TableFindings) -> dict[str, Any] | None:
     carried = findings.carried_over
     return None if carried is None else {"columns": list(carried.columns), "median_peers": carried.median_peers}
+
+
+def _ladder(ladder: Ladder | None) -> dict[str, Any] | None:
+    if ladder is None:
+        return None
+    rungs = [{"ncp": ncp, "local_cloaking": value} for ncp, value in enumerate(ladder.rungs, start=1)]
+    return {"individuals": ladder.individuals, "rungs": rungs}
 
 
 def peers_in(measure: dict[str, Any]) -> float | None:
