@@ -1,4 +1,4 @@
-# Targets: demo, test, test-oldest, bench, lint, types, constraints, clean. PYTHON names the interpreter (3.11, 3.12 or 3.13).
+# Targets: demo, test, test-oldest, bench, reports, lint, types, catalogue, constraints, clean. PYTHON names the interpreter (3.11, 3.12 or 3.13).
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
@@ -8,7 +8,7 @@ THRESHOLD ?= 5
 K ?= 20
 NCP ?= 5
 
-.PHONY: help demo test test-oldest bench lint types constraints clean
+.PHONY: help demo test test-oldest bench reports lint types catalogue constraints clean
 .DEFAULT_GOAL := help
 
 help:
@@ -41,9 +41,17 @@ lint: $(VENV)/installed-dev
 types: $(VENV)/installed-dev
 	$(BIN)/mypy
 
+# What the report's other languages lack, as entries to copy into src/local_cloaking/audit/locale.
+catalogue: $(VENV)/installed-dev
+	@$(BIN)/python scripts/catalogue.py
+
 # Against what else a user could take, some of which takes minutes. Short: BENCH="--scale 0.1 --repeats 1".
 bench: $(VENV)/installed-dev
 	$(BIN)/python -m tests.benchmarks $(BENCH)
+
+# The finished reports of the documentation, with a picture of the first screen where Chromium is installed.
+reports: $(VENV)/installed-dev
+	$(BIN)/python scripts/reports.py docs/reports $(if $(shell command -v chromium),--picture)
 
 # The same tests at the other end of what is supported: Airflow 3.1.1 and pandas 3.
 test-oldest: .venv-oldest/installed

@@ -1,6 +1,7 @@
-"""The command line: ``local-cloaking measure`` and ``local-cloaking avatarise``.
+"""The command line: ``local-cloaking measure``, ``report``, ``verify`` and ``avatarise``.
 
-Exit codes: 0 measured, and passed where a threshold was given; 1 not passed, or not assessable; 2 refused.
+Exit codes: 0 measured, and passed where a threshold was given, or the record agrees; 1 not passed, not
+assessable, or the record differs; 2 refused.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Annotated, Any
 import typer
 
 from local_cloaking.errors import InputError, LocalCloakingError
+from local_cloaking.limits import MIN_GROUP_SIZE
 
 app = typer.Typer(
     add_completion=False,
@@ -27,6 +29,7 @@ app = typer.Typer(
 )
 
 NOT_PASSED = 1
+DIFFERS = 1
 REFUSED = 2
 
 _OTHER = "name another file"
@@ -40,6 +43,22 @@ Categorical = Annotated[
     typer.Option(metavar="A,B,C", help="Columns to treat as categories, whatever their type."),
 ]
 Drop = Annotated[list[str] | None, typer.Option(metavar="A,B,C", help="Columns to leave out.")]
+Language = Annotated[str | None, typer.Option("--lang", metavar="en|fr", help="Language of the report.")]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        metavar="tcp://HOST:PORT",
+        help="Measure on the workers of this Dask scheduler: folders of Parquet files, also as URIs.",
+    ),
+]
+Projection = Annotated[Path | None, typer.Option(help="The projection that the avatarisation wrote (JSON).")]
+PairingTable = Annotated[
+    Path | None, typer.Option(help="Table of two columns: keys of originals, keys of their avatars.")
+]
+OriginalCoordinates = Annotated[
+    Path | None, typer.Option(help="Bare coordinates of the originals, instead of a projection.")
+]
+AvatarCoordinates = Annotated[Path | None, typer.Option(help="Bare coordinates of the avatars.")]
 
 
 @app.callback()
@@ -52,34 +71,41 @@ def measure(
     originals: Annotated[str, typer.Argument(help="CSV (also gzip) or Parquet, one row per individual.")],
     avatars: Annotated[str, typer.Argument(help="The avatars, with the same columns.")],
     key: Key = None,
-    pairing: Annotated[
-        Path | None, typer.Option(help="Table of two columns: keys of originals, keys of their avatars.")
-    ] = None,
+    pairing: PairingTable = None,
     ncp: Annotated[int | None, typer.Option(help="Components; by default the projection's, else 5.")] = None,
     categorical: Categorical = None,
     drop: Drop = None,
-    projection: Annotated[
-        Path | None, typer.Option(help="The projection that the avatarisation wrote (JSON).")
+    projection: Projection = None,
+    original_coordinates: OriginalCoordinates = None,
+    avatar_coordinates: AvatarCoordinates = None,
+    groups: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A,B,C", help="Columns whose groups are reported, each among all avatars."),
     ] = None,
-    original_coordinates: Annotated[
-        Path | None, typer.Option(help="Bare coordinates of the originals, instead of a projection.")
-    ] = None,
-    avatar_coordinates: Annotated[Path | None, typer.Option(help="Bare coordinates of the avatars.")] = None,
+    min_group_size: Annotated[
+        int, typer.Option(help="Groups of fewer individuals are merged or withheld.")
+    ] = MIN_GROUP_SIZE,
     threshold: Annotated[
         str | None, typer.Option(metavar="T", help="The smallest Local Cloaking that passes.")
     ] = None,
     threshold_set_by: Annotated[str | None, typer.Option(help="Who set the threshold, for the record.")] = None,
     k: Annotated[int | None, typer.Option(help="The k of the avatarisation, for record and remedy.")] = None,
     data_set: Annotated[str | None, typer.Option(help="A name for the record.")] = None,
-    dask: Annotated[
-        str | None,
-        typer.Option(
-            metavar="tcp://HOST:PORT",
-            help="Measure on the workers of this Dask scheduler: folders of Parquet files, also as URIs.",
-        ),
-    ] = None,
+    dask: Dask = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the record here.")
+    ] = None,
+    report_file: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE", help="Write the report (HTML) here.")
+    ] = None,
+    language: Language = None,
+    remediation: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the keys of the individuals with the lowest counts here (CSV), for its owner alone: "
+            "it names people.",
+        ),
     ] = None,
     separator: Separator = None,
     decimal: DecimalMark = None,
@@ -89,15 +115,17 @@ def measure(
 
     def work() -> int:
         from local_cloaking.audit.record import build_record, peers_in
+        from local_cloaking.audit.store import write_whole
         from local_cloaking.gate import checked_threshold, great_expectations, judge
         from local_cloaking.measuring import Inputs, measure_inputs, now
         from local_cloaking.progress import first_calling, progress_bar
         from local_cloaking.tables import CsvOptions
 
         least = None if threshold is None else checked_threshold(threshold)
+        _refuse_unknown_language(language)
         tables = [_place(table, stored=dask is not None) for table in (originals, avatars)]
         sources = (*tables, pairing, projection, original_coordinates, avatar_coordinates)
-        _refuse_targets((json_file,), sources)
+        _refuse_targets((json_file, report_file, remediation), sources)
         inputs = Inputs(
             originals=tables[0],
             avatars=tables[1],
@@ -117,8 +145,12 @@ def measure(
                 key=key,
                 categorical=_names(categorical),
                 drop=_names(drop),
+                groups=_names(groups),
+                min_group_size=min_group_size,
                 data_set=data_set,
                 k=k,
+                ladder=json_file is not None or report_file is not None,
+                remediation=remediation is not None,
                 progress=progress,
             )
         judgement = None
@@ -137,9 +169,90 @@ def measure(
             threshold_set_by=threshold_set_by,
             judged={"at": now()},
         )
-        _report(record, json_file)
+        if remediation is not None and measured.weakest is not None:
+            write_whole(remediation, measured.weakest, private=True, replace=True)
+        _tell(record, json_file, report_file, language)
         passed = judgement.verdict == "passed" if judgement else measured.result.reason is None
         return 0 if passed else NOT_PASSED
+
+    _run(work)
+
+
+@app.command()
+def report(
+    record: Annotated[Path, typer.Argument(help="The record of a check (JSON).")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write; replaced if it is there.")
+    ],
+    language: Language = None,
+) -> None:
+    """Draw the report of a record again."""
+
+    def work() -> int:
+        from local_cloaking.audit.record import RecordError, digest_of
+        from local_cloaking.audit.report import draw_report
+        from local_cloaking.audit.store import write_whole
+        from local_cloaking.audit.verify import read_record
+
+        _refuse_unknown_language(language)
+        _refuse_targets((output,), (record,))
+        content = record.read_bytes()
+        entries = read_record(content)
+        if entries.get("digest") != digest_of(entries):
+            raise RecordError("the record contradicts its own digest: it was changed after the check")
+        write_whole(
+            output,
+            draw_report(entries, language=language, sha256=hashlib.sha256(content).hexdigest()),
+            replace=True,
+        )
+        return 0
+
+    _run(work)
+
+
+@app.command()
+def verify(
+    record: Annotated[Path, typer.Argument(help="The record of a check (JSON).")],
+    originals: Annotated[
+        str | None, typer.Option(help="The originals that were measured; with them, all is measured again.")
+    ] = None,
+    avatars: Annotated[str | None, typer.Option(help="The avatars that were measured.")] = None,
+    projection: Projection = None,
+    pairing: PairingTable = None,
+    original_coordinates: OriginalCoordinates = None,
+    avatar_coordinates: AvatarCoordinates = None,
+    sha256: Annotated[
+        str | None, typer.Option(help="The record's SHA-256, as the check's XCom or the asset event has it.")
+    ] = None,
+    dask: Dask = None,
+) -> None:
+    """Compute what a record says again, and tell what differs."""
+
+    def work() -> int:
+        from local_cloaking.audit.verify import verify_record
+        from local_cloaking.measuring import Inputs
+
+        files = (originals, avatars, projection, pairing, original_coordinates, avatar_coordinates)
+        if any(file is not None for file in files) and (originals is None or avatars is None):
+            raise InputError("not all of the files are given", remedy="give both --originals and --avatars")
+        inputs = None
+        if originals is not None and avatars is not None:
+            inputs = Inputs(
+                originals=_place(originals, stored=dask is not None),
+                avatars=_place(avatars, stored=dask is not None),
+                projection=projection,
+                pairing=pairing,
+                original_coordinates=original_coordinates,
+                avatar_coordinates=avatar_coordinates,
+            )
+        findings = verify_record(record.read_bytes(), sha256=sha256, inputs=inputs, scheduler=dask)
+        for finding in findings:
+            word = {True: "agrees ", False: "DIFFERS", None: "to know"}[finding.agrees]
+            typer.echo(f"{word}  {finding.what}{': ' if finding.detail else ''}{finding.detail}")
+        differing = sum(finding.agrees is False for finding in findings)
+        scope = "with itself and with the files" if inputs else "with itself; the files were not looked at"
+        typer.echo(f"{differing} differ" if differing else f"the record agrees {scope}")
+        return DIFFERS if differing else 0
 
     _run(work)
 
@@ -248,17 +361,29 @@ def _names(options: list[str] | None) -> list[str]:
     return [name for names in csv.reader(options or [], skipinitialspace=True) for name in names if name]
 
 
-def _report(record: dict[str, Any], json_file: Path | None) -> None:
+def _tell(record: dict[str, Any], json_file: Path | None, report_file: Path | None, language: str | None) -> None:
     from local_cloaking.audit.record import to_bytes
     from local_cloaking.audit.store import write_whole
     from local_cloaking.summary import print_summary
 
-    where = None
+    where, sha256 = None, None
     if json_file is not None:
         content = to_bytes(record)
+        sha256 = hashlib.sha256(content).hexdigest()
         write_whole(json_file, content, replace=True)
-        where = f"{json_file} (SHA-256 {hashlib.sha256(content).hexdigest()})"
+        where = f"{json_file} (SHA-256 {sha256})"
+    if report_file is not None:
+        from local_cloaking.audit.report import draw_report
+
+        write_whole(report_file, draw_report(record, language=language, sha256=sha256), replace=True)
     print_summary(record, where)
+
+
+def _refuse_unknown_language(language: str | None) -> None:
+    if language is not None:
+        from local_cloaking.audit.languages import language_of
+
+        language_of(language)
 
 
 if __name__ == "__main__":

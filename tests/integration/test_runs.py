@@ -95,6 +95,60 @@ def test_below_the_threshold_one_try_and_nothing_is_published(run_dag, tables):
     assert [e["success"] for e in record["expectations"]] == [True, True, True, False]
 
 
+@pytest.mark.parametrize(("threshold", "word"), [(PASSING, "conforme"), (FAILING, "sous le seuil")])
+def test_the_report_stands_beside_the_record_whatever_the_verdict(run_dag, tables, threshold, word):
+    run = run_dag(gated(tables, threshold, more='language="fr", groups=["arm"], min_group_size="20"'))
+    verdict = run.result("gate.check")
+    report = Path(verdict["report"])
+    assert report == Path(verdict["record"]).with_name("report.html")
+    page = report.read_text()
+    assert '<html lang="fr"' in page
+    assert word in page.lower()
+    assert verdict["record_sha256"] in page
+    record = record_of(verdict)
+    assert record["groups"]["min_group_size"] == 20
+    assert record["ladder"]["rungs"][2]["local_cloaking"] == record["local_cloaking"]
+
+
+def test_the_language_of_the_report_may_be_the_dags(run_dag, tables):
+    source = gated(tables).replace("retries=3", 'retries=3, language="fr"')
+    assert '<html lang="fr"' in Path(run_dag(source).result("gate.check")["report"]).read_text()
+
+
+def test_an_unknown_language_is_refused_before_anything_is_written(run_dag, tables):
+    run = run_dag(gated(tables, more='language="xx"'))
+    assert (run.states["gate.check"], run.tries["gate.check"]) == ("failed", 1)
+    assert run.result("gate.check") is None
+
+
+def test_a_report_that_cannot_be_drawn_opens_no_gate(run_dag, tables, monkeypatch):
+    """A verdict that stops the DAG still does, for good; one that passes waits for its report."""
+    from local_cloaking.audit import report
+
+    def broken(*args, **kwargs):
+        raise RuntimeError("no ink")
+
+    monkeypatch.setattr(report, "draw_report", broken)
+    failing = run_dag(gated(tables, FAILING))
+    assert failing.tries["gate.check"] == 1
+    assert failing.result("gate.check")["verdict"] == "below_threshold"
+    assert failing.result("gate.check")["report"] is None
+    passing = run_dag(gated(tables))
+    assert (passing.states["gate.check"], passing.tries["gate.check"]) == ("failed", 4)
+    assert passing.states["publish"] == "upstream_failed"
+
+
+def test_the_weakly_protected_are_listed_where_asked_and_nowhere_else(run_dag, tables, tmp_path, caplog):
+    target = tmp_path / "weak.csv"
+    run = run_dag(gated(tables, more=f'remediation="{target}"'))
+    assert run.state == "success"
+    assert target.stat().st_mode & 0o077 == 0
+    listed = pd.read_csv(target, dtype={"id": str})
+    originals = pd.read_csv(tables.originals, dtype={"id": str})
+    assert set(listed["id"]) < set(originals["id"])
+    assert str(target) not in json.dumps([list(run.xcoms), list(run.xcoms.values())], default=str)
+
+
 def test_the_run_fails_although_the_last_task_always_runs(run_dag, tables):
     """[airflow 15468] A leaf with the rule all_done makes a run green; the group's own leaf does not let it."""
     after = '    published >> EmptyOperator(task_id="tidy_up", trigger_rule="all_done")'

@@ -51,6 +51,7 @@ def local_cloaking_gate(
     outlet: Any = None,
     notify: Any = None,
     threshold_set_by: Any = None,
+    language: Any = None,
     audit_path: Any = None,
     **measure: Any,
 ) -> LocalCloakingGate:
@@ -64,7 +65,8 @@ def local_cloaking_gate(
     :param outlet: An Asset, or a list of them, updated when the verdict is ``passed``.
     :param notify: A notifier or callback, or a list of them, called when measure or check fails.
     :param threshold_set_by: Who set the threshold, for the record. (templated)
-    :param audit_path: Where counts and record are kept. (templated)
+    :param language: Of the report, ``en`` (by default) or ``fr``. (templated)
+    :param audit_path: Where counts, record and report are kept. (templated)
     :param measure: Further arguments of `LocalCloakingOperator`: ``key``, ``ncp``, ``projection``, ...
     :return: The group; its ``verdict`` is the check's output, for `require_passed`.
     """
@@ -93,6 +95,8 @@ def local_cloaking_gate(
             measured=measured.output,
             threshold=threshold,
             threshold_set_by=threshold_set_by,
+            # Else the DAG's default_args may say it.
+            **({} if language is None else {"language": language}),
             audit_path=audit_path,
             outlets=list(outlets),
             # Said, not left to the DAG's default_args, which may say all_done.

@@ -43,10 +43,10 @@ _XCOM_ENTRIES = (
 class LocalCloakingCheckOperator(BaseOperator):
     """Fails the task, for good, unless Local Cloaking reaches the threshold.
 
-    The gate is a Great Expectations suite on the counts that were measured, not on the number in XCom. The
-    record is written, and the verdict pushed to XCom, before the task fails. The JSON object has ``verdict``
+    The gate is a Great Expectations suite on the counts that were measured, not on the number in XCom. Record and
+    report are written, and the verdict pushed to XCom, before the task fails. The JSON object has ``verdict``
     (``passed``, ``below_threshold``, ``not_assessable``), ``reason``, ``remedy``, ``local_cloaking``,
-    ``threshold``, ``warnings``, ``record``, ``record_sha256``, ``avatars_sha256``.
+    ``threshold``, ``warnings``, ``record``, ``record_sha256``, ``avatars_sha256``, ``report``.
 
     Assets among the task's outlets are updated when the verdict is ``passed``, with value, threshold and record
     in ``extra``.
@@ -54,10 +54,11 @@ class LocalCloakingCheckOperator(BaseOperator):
     :param measured: The result of `LocalCloakingOperator`, as its ``.output``. (templated)
     :param threshold: The smallest Local Cloaking that passes, above 0. (templated)
     :param threshold_set_by: Who set the threshold, for the record. (templated)
-    :param audit_path: Where the record is kept; by default ``[local_cloaking] audit_path``. (templated)
+    :param language: Of the report, ``en`` (by default) or ``fr``. (templated)
+    :param audit_path: Where record and report are kept; by default ``[local_cloaking] audit_path``. (templated)
     """
 
-    template_fields: Sequence[str] = ("measured", "threshold", "threshold_set_by", "audit_path")
+    template_fields: Sequence[str] = ("measured", "threshold", "threshold_set_by", "language", "audit_path")
     ui_color = "#f7e8df"
 
     def __init__(
@@ -66,6 +67,7 @@ class LocalCloakingCheckOperator(BaseOperator):
         measured: Any,
         threshold: Any,
         threshold_set_by: Any = None,
+        language: Any = None,
         audit_path: Any = None,
         **kwargs: Any,
     ) -> None:
@@ -73,10 +75,11 @@ class LocalCloakingCheckOperator(BaseOperator):
         self.measured = measured
         self.threshold = threshold
         self.threshold_set_by = threshold_set_by
+        self.language = language
         self.audit_path = audit_path
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Judge, write the record, push the verdict; fail unless it is ``passed``."""
+        """Judge, write record and report, push the verdict; fail unless it is ``passed``."""
         with refusals_are_final():
             result = self._judge(context)
         if result["verdict"] == "passed":
@@ -86,12 +89,14 @@ class LocalCloakingCheckOperator(BaseOperator):
         raise AirflowFailException(f"{result['verdict']}: {result['reason']}; {result['remedy']}")
 
     def _judge(self, context: Context) -> dict[str, Any]:
+        from local_cloaking.audit.languages import language_of
         from local_cloaking.audit.record import build_record, peers_in, to_bytes
         from local_cloaking.audit.store import write_whole
         from local_cloaking.gate import checked_threshold, judge
         from local_cloaking.measuring import now
 
         threshold = checked_threshold(self.threshold)
+        language = language_of(text(self.language, "language"))
         measured = mapping(self.measured, "measured", "measure")
         evidence = self._evidence(measured, context)
         judgement = judge(
@@ -111,14 +116,31 @@ class LocalCloakingCheckOperator(BaseOperator):
             judged={"at": now(zone_of(context)), "run": run_of(context)},
         )
         content = to_bytes(record)
-        path = evidence_folder(self.audit_path, context) / "record.json"
+        sha256 = hashlib.sha256(content).hexdigest()
+        folder = evidence_folder(self.audit_path, context)
+        path = folder / "record.json"
         write_whole(path, content)
         self._log(record, str(path))
         return {
             **{name: record[name] for name in _XCOM_ENTRIES},
             "record": str(path),
-            "record_sha256": hashlib.sha256(content).hexdigest(),
+            "record_sha256": sha256,
+            "report": self._report(folder / "report.html", record, language.code, sha256),
         }
+
+    def _report(self, path: Any, record: dict[str, Any], language: str, sha256: str) -> str | None:
+        from local_cloaking.audit.report import draw_report
+        from local_cloaking.audit.store import write_whole
+
+        try:
+            write_whole(path, draw_report(record, language=language, sha256=sha256))
+        except Exception:
+            if record["verdict"] == "passed":
+                raise  # Nothing passes without its report; the next try writes it.
+            # Nor does what is wrong with the report keep a verdict from stopping the DAG, for good.
+            self.log.exception("the report could not be written; `local-cloaking report` draws it from the record")
+            return None
+        return str(path)
 
     def _evidence(self, measured: dict[str, Any], context: Context) -> Evidence:
         from local_cloaking.audit.evidence import Evidence
@@ -163,6 +185,7 @@ class LocalCloakingCheckOperator(BaseOperator):
             "record",
             "record_sha256",
             "avatars_sha256",
+            "report",
         )
         for outlet in self.outlets:
             if isinstance(outlet, Asset):

@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BaseOperator
 
-from local_cloaking.airflow.arguments import csv_options, location, names, optional_location, text, whole
+from local_cloaking.airflow.arguments import (
+    csv_options,
+    location,
+    names,
+    optional_location,
+    refuse_same_place,
+    text,
+    whole,
+)
 from local_cloaking.airflow.runs import evidence_folder, refusals_are_final, run_of, zone_of
+from local_cloaking.limits import MIN_GROUP_SIZE
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -48,6 +57,10 @@ class LocalCloakingOperator(BaseOperator):
     :param projection: Path or URI of the projection that the avatarisation wrote. (templated)
     :param original_coordinates: Bare coordinates of the originals, instead of a projection. (templated)
     :param avatar_coordinates: Bare coordinates of the avatars. (templated)
+    :param groups: Columns whose groups are reported, each among all avatars, a list or ``A,B,C``. (templated)
+    :param min_group_size: Groups of fewer individuals are merged or withheld. (templated)
+    :param remediation: Path or URI to write the keys of the individuals with the lowest counts to, for its owner
+        alone: it names people. Off by default. (templated)
     :param k: The k of the avatarisation, for the record and the remedy. (templated)
     :param data_set: A name for the record; by default the DAG's. (templated)
     :param audit_path: Where counts are kept; by default ``[local_cloaking] audit_path``. (templated)
@@ -69,6 +82,9 @@ class LocalCloakingOperator(BaseOperator):
         "projection",
         "original_coordinates",
         "avatar_coordinates",
+        "groups",
+        "min_group_size",
+        "remediation",
         "k",
         "data_set",
         "audit_path",
@@ -92,6 +108,9 @@ class LocalCloakingOperator(BaseOperator):
         projection: Any = None,
         original_coordinates: Any = None,
         avatar_coordinates: Any = None,
+        groups: Any = None,
+        min_group_size: Any = MIN_GROUP_SIZE,
+        remediation: Any = None,
         k: Any = None,
         data_set: Any = None,
         audit_path: Any = None,
@@ -114,6 +133,9 @@ class LocalCloakingOperator(BaseOperator):
         self.projection = projection
         self.original_coordinates = original_coordinates
         self.avatar_coordinates = avatar_coordinates
+        self.groups = groups
+        self.min_group_size = min_group_size
+        self.remediation = remediation
         self.k = k
         self.data_set = data_set
         self.audit_path = audit_path
@@ -134,13 +156,20 @@ class LocalCloakingOperator(BaseOperator):
         from local_cloaking.progress import LoggedProgress
 
         run = run_of(context)
+        inputs, remediation = self._inputs(), optional_location(self.remediation, "remediation")
+        for name, source in vars(inputs).items():
+            if remediation is not None and source is not None:
+                refuse_same_place(**{name: source}, remediation=remediation)
         measured = measure_inputs(
-            self._inputs(),
+            inputs,
             scheduler=text(self.dask_scheduler, "dask_scheduler"),
             ncp=whole(self.ncp, "ncp"),
             key=text(self.key, "key"),
             categorical=names(self.categorical, "categorical"),
             drop=names(self.drop, "drop"),
+            groups=names(self.groups, "groups"),
+            min_group_size=whole(self.min_group_size, "min_group_size"),
+            remediation=remediation is not None,
             data_set=text(self.data_set, "data_set") or run["dag_id"],
             k=whole(self.k, "k"),
             zone=zone_of(context),
@@ -150,6 +179,8 @@ class LocalCloakingOperator(BaseOperator):
         evidence = Evidence.of(measured.result.counts, measured.result.strict_counts, entries)
         content = evidence.to_bytes()
         path = evidence_folder(self.audit_path, context) / "counts.parquet"
+        if remediation is not None and measured.weakest is not None:
+            write_whole(remediation, measured.weakest, private=True, replace=True)
         write_whole(path, content)
         self.log.info(
             "Local Cloaking %s of %d individuals, ncp %d",
