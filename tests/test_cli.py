@@ -439,7 +439,7 @@ def test_the_record(originals: Path, avatars: Path, tmp_path: Path) -> None:
     options = ("--key", "id", "--ncp", "2", "--threshold", "1", "--data-set", "trial")
     record = measured(tmp_path, originals, avatars, *options)
     assert set(record) >= KEYS_OF_A_RECORD
-    assert (record["schema"], record["schema_version"]) == ("local-cloaking/record", 1)
+    assert (record["schema"], record["schema_version"]) == ("local-cloaking/record", 2)
     assert (record["verdict"], record["threshold"], record["ncp"], record["data_set"]) == ("passed", 1, 2, "trial")
     # The command line keeps no counts file.
     assert (record["counts"], record["counts_sha256"]) == (None, None)
@@ -637,3 +637,35 @@ def test_an_identifier_of_digits_is_told_to_pair_the_tables(originals: Path, ava
         frame.assign(id=[f"{i:05}" for i in range(len(frame))]).to_csv(path, index=False)
     outcome = run("measure", originals, avatars, "--ncp", "2")
     assert_refused(outcome, "column 'id'", "pair the tables by it (`key`), or leave it out")
+
+
+# --- where results go ---
+
+
+def test_what_cannot_be_written_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    absent = tmp_path / "absent.csv"
+    outcome = run("measure", absent, absent, "--json", tmp_path / "file" / "r.json")
+    assert outcome.code == 2
+    assert "absent" not in outcome.err
+
+
+def test_no_pipe_takes_the_place_of_a_file(originals: Path, avatars: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    outcome = run("measure", originals, avatars, "--key", "id", "--json", tmp_path / "pipe")
+    assert outcome.code == 2
+    assert "no plain file" in outcome.err
+    assert not (tmp_path / "pipe").is_file()
+
+
+def test_a_link_is_followed(originals: Path, avatars: Path, tmp_path: Path) -> None:
+    (tmp_path / "real.json").write_text("old")
+    (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
+    run("measure", originals, avatars, "--key", "id", "--ncp", "2", "--json", tmp_path / "link.json")
+    assert (tmp_path / "link.json").is_symlink()
+    assert json.loads((tmp_path / "real.json").read_text())["n"] == 80
+
+
+def test_an_impossible_k_is_refused_before_the_measure(originals: Path, avatars: Path) -> None:
+    outcome = run("measure", originals, avatars, "--key", "id", "--ncp", "2", "--k", "500")
+    assert (outcome.code, outcome.out) == (2, "")

@@ -89,3 +89,13 @@ def test_it_is_not_written_over_a_table(tables):
     assert result.exit_code == 2
     assert "written over another file" in result.output
     assert tables[0].read_bytes() == before
+
+
+def test_nobody_is_named_where_the_record_cannot_be_written(tables, tmp_path):
+    (tmp_path / "file").write_text("x")
+    result = run(
+        "measure", *tables, "--key", "id", "--ncp", 2, "--json", tmp_path / "file" / "r.json",
+        "--remediation", tmp_path / "weak.csv",
+    )  # fmt: skip
+    assert result.exit_code == 2
+    assert not (tmp_path / "weak.csv").exists()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -169,9 +170,9 @@ def measure(
             threshold_set_by=threshold_set_by,
             judged={"at": now()},
         )
+        _tell(record, json_file, report_file, language)
         if remediation is not None and measured.weakest is not None:
             write_whole(remediation, measured.weakest, private=True, replace=True)
-        _tell(record, json_file, report_file, language)
         passed = judgement.verdict == "passed" if judgement else measured.result.reason is None
         return 0 if passed else NOT_PASSED
 
@@ -189,17 +190,17 @@ def report(
     """Draw the report of a record again."""
 
     def work() -> int:
-        from local_cloaking.audit.record import RecordError, digest_of
+        from local_cloaking.audit.consistency import agrees_with_itself, read_record
+        from local_cloaking.audit.record import RecordError
         from local_cloaking.audit.report import draw_report
         from local_cloaking.audit.store import write_whole
-        from local_cloaking.audit.verify import read_record
 
         _refuse_unknown_language(language)
         _refuse_targets((output,), (record,))
         content = record.read_bytes()
         entries = read_record(content)
-        if entries.get("digest") != digest_of(entries):
-            raise RecordError("the record contradicts its own digest: it was changed after the check")
+        if not agrees_with_itself(entries):
+            raise RecordError("the record contradicts itself (see `local-cloaking verify`): it is not drawn")
         write_whole(
             output,
             draw_report(entries, language=language, sha256=hashlib.sha256(content).hexdigest()),
@@ -250,11 +251,20 @@ def verify(
             word = {True: "agrees ", False: "DIFFERS", None: "to know"}[finding.agrees]
             typer.echo(f"{word}  {finding.what}{': ' if finding.detail else ''}{finding.detail}")
         differing = sum(finding.agrees is False for finding in findings)
-        scope = "with itself and with the files" if inputs else "with itself; the files were not looked at"
-        typer.echo(f"{differing} differ" if differing else f"the record agrees {scope}")
+        typer.echo(f"{differing} differ" if differing else _agreement(inputs is not None, sha256 is not None))
         return DIFFERS if differing else 0
 
     _run(work)
+
+
+def _agreement(with_files: bool, with_hash: bool) -> str:
+    parts = ["with itself", *["with the files"] * with_files, *["with the hash"] * with_hash]
+    left = [
+        *["the files were not looked at"] * (not with_files),
+        *["threshold, names and times are as the record says: compare --sha256 with the check's XCom"]
+        * (not with_hash),
+    ]
+    return "; ".join([f"the record agrees {' and '.join(parts)}", *left])
 
 
 @app.command()
@@ -307,6 +317,8 @@ def avatarise(
 
 def _place(table: str, *, stored: bool) -> Path | str:
     """Return where a table lies: a path, or, where they can be read, a URI of object storage."""
+    if not stored and Path(table).is_dir():
+        raise InputError("a folder", remedy="give one file, or --dask to measure data sets", file=Path(table).name)
     return table if stored and "://" in table else Path(table)
 
 
@@ -314,14 +326,27 @@ def _refuse_targets(targets: Sequence[Path | None], sources: Sequence[Path | str
     """Refuse what cannot be written, or would be written over what is read, before any work is done."""
     taken = {path.resolve() for path in sources if isinstance(path, Path)}
     for target in (path for path in targets if path is not None):
-        if target.is_dir():
-            raise InputError("a folder stands where the file is to be written", remedy=_OTHER, file=target.name)
+        if target.exists() and not target.is_file():
+            kind = "a folder stands" if target.is_dir() else "no plain file stands"
+            raise InputError(f"{kind} where the file is to be written", remedy=_OTHER, file=target.name)
         folder = target.resolve().parent
         if target.resolve() in taken or (folder in taken and folder.is_dir()):
             raise InputError(
                 "it would be written over another file of this command", remedy=_OTHER, file=target.name
             )
         taken.add(target.resolve())
+        _refuse_unwritable(target.resolve())
+
+
+def _refuse_unwritable(target: Path) -> None:
+    """Try the nearest folder that is there, so that what would fail at the end fails at once."""
+    folder = next(folder for folder in target.parents if folder.exists())
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        error.filename = str(target)
+        raise
 
 
 def _make_ready(module: Callable[[], Any]) -> None:

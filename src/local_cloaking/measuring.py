@@ -107,10 +107,13 @@ def measure_files(
     OSError
         If a file cannot be read.
     """
+    from local_cloaking.avatarisation import checked_k
     from local_cloaking.metric import local_cloaking
 
     started = time.perf_counter()
     read = _read(inputs, key, categorical)
+    if k is not None:
+        checked_k(k, len(read.originals))
     result = local_cloaking(
         read.originals,
         read.avatars,

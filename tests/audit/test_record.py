@@ -24,7 +24,9 @@ from local_cloaking.audit.record import (
 )
 from local_cloaking.avatarisation import avatarise_in_space
 from local_cloaking.gate import judge
+from local_cloaking.measuring import parameters_of
 from local_cloaking.metric import LocalCloaking, local_cloaking
+from local_cloaking.tables.files import AS_FOUND
 
 
 def measured() -> LocalCloaking:
@@ -46,8 +48,30 @@ def measured() -> LocalCloaking:
 RESULT = measured()
 
 
+SOURCE = {
+    "name": "table.parquet",
+    "size": 1,
+    "sha256": "0" * 64,
+    "rows": 120,
+    "separator": None,
+    "decimal": None,
+    "encoding": None,
+}
+
+
 def record_of(threshold: float | None = 2, result: LocalCloaking = RESULT, **entries: Any) -> dict[str, Any]:
-    measure = {**measure_entries(result), "k": 20, "data_set": "trial", "avatars_sha256": "00", **entries}
+    measure = {
+        **measure_entries(result),
+        "k": 20,
+        "data_set": "trial",
+        "parameters": parameters_of(AS_FOUND, ncp=None, key="id", categorical=[], drop=[]),
+        "inputs": {"originals": SOURCE, "avatars": SOURCE},
+        "avatars_sha256": "0" * 64,
+        "measured_at": "2026-11-30T12:00:00+01:00",
+        "duration_seconds": 0.5,
+        "run": None,
+        **entries,
+    }
     judgement = None
     if threshold is not None:
         judgement = judge(result.counts, individuals=result.n, threshold=threshold, reason=measure["reason"])

@@ -50,7 +50,7 @@ def test_counts_and_record_lie_in_object_storage(run_dag, bucket):
     verdict = run.result("gate.check")
     assert verdict["record"].startswith("s3://")
     evidence = [key for key in keys_of(bucket) if key.startswith("audit/")]
-    assert [key.rsplit("/", 1)[-1] for key in evidence] == ["record.json", "counts.parquet"]
+    assert [key.rsplit("/", 1)[-1] for key in evidence] == ["record.json", "report.html", "counts.parquet"]
     record = json.loads(bucket.get_object(Bucket="bucket", Key=evidence[0])["Body"].read())
     assert record["verdict"] == "passed"
     assert "unmistakable-secret" not in json.dumps([record, *map(str, run.xcoms.values())])

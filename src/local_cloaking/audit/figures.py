@@ -194,7 +194,7 @@ def _middle_of(value: float) -> float:
 def _count_axis(axes: Any, highest: int, language: Language) -> None:
     right = float(_left_of(np.array([highest + 1]))[0])
     axes.set_xlim(0, right)
-    axes.set_xlabel(language.text("count: other avatars closer than the own one"))
+    axes.set_xlabel(language.text("count: other avatars as close as the own one, or closer"))
     candidates = [0, *(digit * 10**power for power in range(9) for digit in (1, 2, 5))]
     labels: dict[float, str] = {}
     free = -1.0

@@ -196,15 +196,20 @@ class Language:
         # Nothing is the key of a catalogue's header.
         return _filled(self.translations.gettext(message) if message else "", values)
 
-    def many(self, one: str, more: str, number: int, **values: str) -> str:
+    def many(self, one: str, more: str, number: float, **values: str) -> str:
         """Return a text in the plural form that a number asks for; the number itself fills ``%(number)s``.
+
+        Of a number with decimals, English takes the plural, and other languages what their whole part takes.
 
         Examples
         --------
         >>> language_of("en").many("%(number)s avatar", "%(number)s avatars", 2139)
         '2,139 avatars'
+        >>> language_of("en").many("%(number)s avatar", "%(number)s avatars", 1.5)
+        '1.5 avatars'
         """
-        message = self.translations.ngettext(one, more, number)
+        counted = math.ceil(number) if self.code == SOURCE else math.floor(number)
+        message = self.translations.ngettext(one, more, counted)
         return _filled(message, {"number": self.number(number), **values})
 
     def sentence(self, text: str) -> str:

@@ -86,7 +86,7 @@ def measure_entries(result: LocalCloaking) -> dict[str, Any]:
         "real_row_share": findings.real_row_share,
         "duplicate_share": findings.duplicate_share,
         "carried_over": _carried_over(findings),
-        "local_cloaking_without_filled": result.without_filled,
+        "local_cloaking_without_filled": result.without_filled if known else None,
         "ladder": _ladder(result.ladder),
         "groups": result.groups,
         "tie_rule": {"text": TIE_RULE, "tau": TIE_TOLERANCE},
@@ -214,17 +214,14 @@ def passed_record(content: bytes, sha256: str) -> dict[str, Any]:
     """
     if hashlib.sha256(content).hexdigest() != sha256:
         raise RecordError("the record is not the one that the check wrote: its hash differs")
-    try:
-        record = json.loads(content)
-        verdict, digest = record["verdict"], record["digest"]
-        agrees = verdict_again(record) == verdict and digest_of(record) == digest
-    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise RecordError("the record is not one that a check wrote") from error
-    if not agrees:
+    from local_cloaking.audit.consistency import agrees_with_itself, read_record
+
+    record = read_record(content)
+    if not agrees_with_itself(record):
         raise RecordError("the record contradicts itself: it was changed after the check")
-    if verdict != "passed":
-        raise RecordError(f"the verdict is {verdict}, not passed: {record['reason']}")
-    return dict(record)
+    if record["verdict"] != "passed":
+        raise RecordError(f"the verdict is {record['verdict']}, not passed: {record['reason']}")
+    return record
 
 
 def verdict_again(record: dict[str, Any]) -> str | None:

@@ -7,16 +7,16 @@ parts of a record can be relied on.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
+from local_cloaking.audit.consistency import agrees_with_itself
 from local_cloaking.audit.figures import draw_cumulative, draw_histogram, draw_ladder
 from local_cloaking.audit.languages import Language, language_of
-from local_cloaking.audit.record import SCHEMA, SCHEMA_VERSION, digest_of
+from local_cloaking.audit.record import SCHEMA, SCHEMA_VERSION
 from local_cloaking.audit.statistics import CONFIDENCE, Distribution
 from local_cloaking.errors import InputError
 from local_cloaking.groups import worst_group
@@ -94,8 +94,8 @@ def _contents(record: dict[str, Any], language: Language, sha256: str | None) ->
         "language": language,
         "record": record,
         "sha256": sha256,
-        "untouched": digest_of(record) == record["digest"],
-        "verdict": _verdict(record["verdict"], language),
+        "untouched": agrees_with_itself(record),
+        "verdict": _verdict(record, language),
         "meaning": _meaning(record, language),
         "reason": record["reason"] or record["unreliable_because"],
         "threshold": _threshold(record["threshold"], language),
@@ -109,18 +109,30 @@ def _contents(record: dict[str, Any], language: Language, sha256: str | None) ->
         "groups": groups,
         "worst": None if groups is None else worst_group(groups),
         "parameters": record.get("parameters"),
-        "expectations": [_expectation(entry, language) for entry in record["expectations"]],
+        "expectations": [
+            # What a figure that is not told would show.
+            {**_expectation(entry, language), "relied_on": figure_known or "median" not in entry["type"]}
+            for entry in record["expectations"]
+        ],
         "limits": {
             "z": MIN_ASSOCIATION,
             "far": 100 * MAX_FAR_SHARE,
             "median": 100 * MAX_MEDIAN_SHARE,
             "copies": 100 * MAX_COPY_SHARE,
         },
+        "duration": language.many(
+            "Reading and measuring took %(number)s second.",
+            "Reading and measuring took %(number)s seconds.",
+            round(record["duration_seconds"], 1),
+        ),
         "confidence": language.per_cent(CONFIDENCE),
     }
 
 
-def _verdict(verdict: str | None, language: Language) -> dict[str, str]:
+def _verdict(record: dict[str, Any], language: Language) -> dict[str, str]:
+    verdict = record["verdict"]
+    if verdict is None and record["unreliable_because"]:
+        verdict = "not_assessable"  # Whatever the threshold would have been.
     words = {
         "passed": language.text("Passed"),
         "below_threshold": language.text("Below the threshold"),
@@ -141,14 +153,21 @@ def _meaning(record: dict[str, Any], language: Language) -> str:
         return language.text(
             "Local Cloaking is not known: avatars and originals are not paired in a way that can be relied on."
         )
-    found = language.many(
-        "Between an original and its avatar there is, in the median, %(value)s other avatar closer to the "
-        "original",
-        "Between an original and its avatar there are, in the median, %(value)s other avatars closer to the "
-        "original",
-        math.ceil(value),  # half an avatar more takes the next number's form
-        value=language.number(value),
-    )
+    if record["strict_median"] == value:
+        found = language.many(
+            "Between an original and its avatar there is, in the median, %(number)s other avatar closer to the "
+            "original",
+            "Between an original and its avatar there are, in the median, %(number)s other avatars closer to the "
+            "original",
+            value,
+        )
+    else:
+        found = language.text(
+            "Other avatars that are as close to an original as its own, or closer: %(value)s in the median "
+            "(strictly closer: %(strict)s)",
+            value=language.number(value),
+            strict=language.number(record["strict_median"]),
+        )
     if record["threshold"] is None:
         return language.text("%(found)s; no threshold was given.", found=found)
     return language.text(

@@ -61,6 +61,8 @@ def write_whole(path: Any, content: bytes, *, private: bool = False, replace: bo
 
 
 def _write_local(path: Path, content: bytes, *, private: bool, replace: bool) -> None:
+    if replace:
+        path = path.resolve()  # What a link leads to is replaced, not the link.
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
