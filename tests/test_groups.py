@@ -182,18 +182,23 @@ def test_a_hundred_levels_are_accepted() -> None:
         checked_group_columns(pd.DataFrame({"x": [*range(100), None]}), ["x"])
 
 
-@pytest.mark.parametrize("value", [1, 0, -3, 2.5, "ten", None, True])
+@pytest.mark.parametrize("value", [4, "4", 2, 1, 0, -3, 7.5, "ten", None, True])
 def test_a_group_size_that_singles_out_is_refused(value: Any) -> None:
-    with pytest.raises(InputError, match="at least 2"):
+    with pytest.raises(InputError, match="at least 5") as caught:
         checked_min_group_size(value)
-    with pytest.raises(InputError, match="at least 2"):
-        group_entries(table(x={"a": 20, "b": 20}), ["x"], counts_of(40), min_group_size=value)
+    assert caught.value.remedy is not None
+    assert "single people" in caught.value.remedy
 
 
-@pytest.mark.parametrize("value", [12, 12.0, "12", np.int64(12)])
+@pytest.mark.parametrize("value", [5, 5.0, "5", np.int64(5)])
 def test_a_group_size_may_be_text(value: Any) -> None:
     size = checked_min_group_size(value)
-    assert (size, type(size)) == (12, int)
+    assert (size, type(size)) == (5, int)
+
+
+def test_a_group_of_one_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no groups"):
+        group_entries(table(x={"a": 20, "b": 20}), ["x"], counts_of(40), min_group_size=1)
 
 
 def test_counts_that_are_not_those_of_the_table_are_an_error() -> None:
@@ -324,7 +329,7 @@ def test_more_cells_than_can_be_looked_at_withhold_a_column(monkeypatch: pytest.
     assert withheld(group_entries(frame, ["x", "y"], counts_of(80))) == {"x": None, "y": "with_others"}
 
 
-# Somebody who looks for groups of which all, or none, are without a closer avatar --------------------------------
+# Somebody who looks for individuals who are, or are not, without a closer avatar ---------------------------------
 
 
 def bounds_of(group: dict[str, Any]) -> tuple[int, int]:
@@ -360,36 +365,115 @@ def fitting(frame: pd.DataFrame, counts: np.ndarray, entry: dict[str, Any]) -> t
     return who, possible
 
 
-def extremes_found(frame: pd.DataFrame, counts: np.ndarray, entry: dict[str, Any]) -> list[int]:
-    """The groups of which somebody with the entry, the originals and all counts knows: all, or none."""
-    who, possible = fitting(frame, counts, entry)
+def pinned(frame: pd.DataFrame, counts: np.ndarray, entry: dict[str, Any]) -> list[int]:
+    """The individuals of whom it follows, from the entry, all groups and all counts, whether theirs is 0."""
+    _, possible = fitting(frame, counts, entry)
     assert (possible == counts).all(axis=1).any(), "what is published is not true"
-    shares = [(possible[:, inside] == 0).mean(axis=1) for inside in who]
-    return [i for i, share in enumerate(shares) if (share == 0).all() or (share == 1).all()]
+    share = (possible == 0).mean(axis=0)
+    return np.flatnonzero((share == 0) | (share == 1)).tolist()
 
 
 @st.composite
 def tiny_tables(draw: st.DrawFn) -> tuple[pd.DataFrame, np.ndarray]:
-    n = draw(st.integers(6, 8))
-    first = [0, 0, 1, 1, *draw(st.lists(st.integers(0, 2), min_size=n - 4, max_size=n - 4))]
-    frame = pd.DataFrame({"x": first})
+    """Tables of up to three columns, and counts among which some, but not all, are 0."""
+    distinct = draw(st.booleans())
+    n = draw(st.integers(6, 7 if distinct else 10))
+    cells = st.integers(0, draw(st.integers(1, 2)))
+    names = list("xyz")[: draw(st.integers(1, 3))]
+    frame = pd.DataFrame({name: draw(st.lists(cells, min_size=n, max_size=n)) for name in names})
+    if distinct:
+        without = draw(st.integers(1, n - 1))
+        counts = draw(st.permutations([0] * without + list(range(1, n - without + 1))))
+    else:
+        counts = draw(st.lists(st.sampled_from([0, 0, 1, 3]), min_size=n, max_size=n))
+        assume(0 < counts.count(0) < n)
     if draw(st.booleans()):
-        frame["y"] = draw(st.lists(st.integers(0, 1), min_size=n, max_size=n))
-    counts = draw(st.lists(st.sampled_from([0, 0, 1, 3]), min_size=n, max_size=n))
-    if draw(st.booleans()):
-        counts = sorted(counts)  # so that groups are all, or none
+        # So that cells are all, or none.
+        frame = frame.sort_values(names, ignore_index=True)
+        counts = sorted(counts)
     return frame, np.array(counts)
+
+
+@settings(max_examples=400, deadline=None)
+@given(made=tiny_tables(), smallest=st.integers(2, 3), exchanged_with=st.sampled_from([1, 1000]))
+def test_of_nobody_can_be_computed_whether_the_count_is_0(
+    made: tuple[pd.DataFrame, np.ndarray], smallest: int, exchanged_with: int
+) -> None:
+    frame, counts = made
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(groups_module, "_CELLS_EXCHANGED_WITH", exchanged_with)
+        entry = group_entries(frame, list(frame), counts, min_group_size=smallest)
+    assert pinned(frame, counts, entry) == []
 
 
 @settings(max_examples=200, deadline=None)
 @given(made=tiny_tables(), smallest=st.integers(2, 3))
-def test_that_all_or_none_are_without_cannot_be_computed(
-    made: tuple[pd.DataFrame, np.ndarray], smallest: int
-) -> None:
+def test_nor_by_medians_alone(made: tuple[pd.DataFrame, np.ndarray], smallest: int) -> None:
     frame, counts = made
-    assume(0 < (counts == 0).sum() < len(counts))
-    entry = group_entries(frame, list(frame), counts, min_group_size=smallest)
-    assert extremes_found(frame, counts, entry) == []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(groups_module, "_step", lambda size, total_without: size + 1)
+        entry = group_entries(frame, list(frame), counts, min_group_size=smallest)
+    shares = [group["share_without"] for column in entry["columns"] for group in column["groups"]]
+    assert all(share == {"at_least": 0.0, "at_most": 100.0} for share in shares)
+    assert pinned(frame, counts, entry) == []
+
+
+def test_medians_of_two_columns_that_tell_of_one_together_are_not_both_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Neither column tells of anybody by itself, and in each group there is both a 0 and another count.
+    monkeypatch.setattr(groups_module, "_step", lambda size, total_without: size + 1)
+    frame = pd.DataFrame({"x": list("bbbaaba"), "y": list("abababb")})
+    counts = np.array([0, 4, 4, 0, 2, 0, 2])
+    alone = [group_entries(frame, [name], counts, min_group_size=2)["columns"][0] for name in ("x", "y")]
+    assert [pinned(frame, counts, {"columns": [column]}) for column in alone] == [[], []]
+    assert pinned(frame, counts, {"columns": alone}) == [4]
+    entry = group_entries(frame, ["x", "y"], counts, min_group_size=2)
+    assert withheld(entry) == {"x": None, "y": "with_others"}
+
+
+def zeros_of_cells(frame: pd.DataFrame, total: int, entry: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """The cells (groups by cells), and all numbers of counts of 0 in them that total and intervals allow."""
+    cells, sizes = np.unique(members(frame, entry), axis=1, return_counts=True)
+    possible = np.array([z for z in itertools.product(*(range(n + 1) for n in sizes)) if sum(z) == total])
+    groups = [group for column in entry["columns"] for group in column["groups"]]
+    for inside, (lowest, highest) in zip(cells, map(bounds_of, groups), strict=True):
+        of_group = possible @ inside
+        possible = possible[(lowest <= of_group) & (of_group <= highest)]
+    return cells, possible
+
+
+def one_of_a_race_and_sex() -> tuple[pd.DataFrame, np.ndarray]:
+    """61 people, one alone in race X and sex f; six of race X and six of sex f have count 0, eleven in all."""
+    frame = pd.DataFrame({"race": ["X"] * 21 + ["Y"] * 40, "sex": ["f"] + ["m"] * 20 + ["f"] * 20 + ["m"] * 20})
+    some = [0] * 5 + list(range(2, 17))
+    return frame, np.array([0, *some, *some, *range(2, 22)])
+
+
+def test_the_only_one_where_two_groups_cross_is_not_given_away_by_their_shares() -> None:
+    frame, counts = one_of_a_race_and_sex()
+    entry = group_entries(frame, ["race", "sex"], counts)
+    assert withheld(entry) == {"race": None, "sex": None}
+    cells, possible = zeros_of_cells(frame, 11, entry)
+    assert (possible.min(axis=0) < possible.max(axis=0)).all()
+    (one,) = np.flatnonzero(cells[0] & cells[2])
+    assert set(possible[:, one]) == {0, 1}
+    # Race is told as it is without sex; with shares for sex as narrow as these, eleven would not do for both.
+    assert entry["columns"][0] == group_entries(frame, ["race"], counts)["columns"][0]
+    alone = group_entries(frame, ["sex"], counts)["columns"][0]
+    _, possible = zeros_of_cells(frame, 11, {"columns": [entry["columns"][0], alone]})
+    assert set(possible[:, one]) == {1}
+
+
+def test_one_whose_count_is_high_is_hidden_by_exchanges_among_four_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A 0 instead of the high count would move the medians of race X and sex f, unless others make up for it.
+    frame, counts = one_of_a_race_and_sex()
+    counts = np.where(counts > 0, counts * 100 + np.arange(61), 0)
+    counts[[0, 60]] = 3000, 0
+    entry = group_entries(frame, ["race", "sex"], counts)
+    assert withheld(entry) == {"race": None, "sex": None}
+    monkeypatch.setattr(groups_module, "_CELLS_OF_RECTANGLES", 0)
+    assert withheld(group_entries(frame, ["race", "sex"], counts)) == {"race": None, "sex": "with_others"}
 
 
 @pytest.mark.parametrize("sizes", [(4, 8), (5, 7), (3, 3, 6), (4, 4, 4), (3, 9), (2, 5, 5)])
@@ -401,7 +485,7 @@ def test_no_way_to_give_out_the_zeros_can_be_read_off_the_shares(sizes: tuple[in
             continue
         counts = np.concatenate([np.where(np.arange(n) < z, 0, 7) for n, z in zip(sizes, numbers, strict=True)])
         entry = group_entries(frame, ["x"], counts, min_group_size=2)
-        assert extremes_found(frame, counts, entry) == [], numbers
+        assert pinned(frame, counts, entry) == [], numbers
 
 
 def test_an_exchange_that_an_interval_would_show_hides_nothing() -> None:
@@ -410,7 +494,7 @@ def test_an_exchange_that_an_interval_would_show_hides_nothing() -> None:
     counts = np.array([0, 0, 0, 7, 7, 7, 7, 7, 7, 7, 0, 7])
     entry = group_entries(frame, ["x"], counts, min_group_size=2)
     assert withheld(entry) == {"x": None}
-    assert extremes_found(frame, counts, entry) == []
+    assert pinned(frame, counts, entry) == []
 
 
 def test_an_exchange_within_a_group_of_another_column_does_not_show_in_it() -> None:
@@ -419,17 +503,17 @@ def test_an_exchange_within_a_group_of_another_column_does_not_show_in_it() -> N
     closer = np.array([7, 7, 0, 7, 7, 0, 0, 0, 7, 0, 7, 0])
     entry = group_entries(frame, ["x", "y"], closer, min_group_size=2)
     assert told(entry, "y") == [(["0"], 0, 6), (["1", "2"], 0, 6)]
-    assert extremes_found(frame, closer, entry) == []
+    assert pinned(frame, closer, entry) == []
 
 
-def test_somebody_finds_such_groups_where_shares_are_exact() -> None:
+def test_somebody_finds_individuals_where_shares_are_exact() -> None:
     # The test above can fail: with the medians and the total alone, and bounds that are the numbers themselves.
     frame = pd.DataFrame({"x": [0] * 5 + [1] * 5})
     counts = np.array([0, 0, 3, 3, 3, 3, 3, 3, 3, 3])
     entry = group_entries(frame, ["x"], counts, min_group_size=2)
-    assert extremes_found(frame, counts, entry) == []
+    assert pinned(frame, counts, entry) == []
     entry["columns"][0]["groups"][0]["share_without"] = {"at_least": 40.0, "at_most": 60.0}
-    assert extremes_found(frame, counts, entry) == [1]
+    assert pinned(frame, counts, entry) == [5, 6, 7, 8, 9]
 
 
 def test_a_median_of_nought_that_gives_another_group_away_is_not_told() -> None:

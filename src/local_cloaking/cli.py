@@ -84,7 +84,7 @@ def measure(
         typer.Option(metavar="A,B,C", help="Columns whose groups are reported, each among all avatars."),
     ] = None,
     min_group_size: Annotated[
-        int, typer.Option(help="Groups of fewer individuals are merged or withheld.")
+        int, typer.Option(help="Groups of fewer individuals are merged or withheld; at least 5.")
     ] = MIN_GROUP_SIZE,
     threshold: Annotated[
         str | None, typer.Option(metavar="T", help="The smallest Local Cloaking that passes.")

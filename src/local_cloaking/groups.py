@@ -4,7 +4,8 @@ The counts are those of all individuals among all avatars; a group only gathers 
 Whoever reads the record may hold the originals, and so know the groups of everybody; what must stay hidden is
 what the counts of a few are. Published are, for each group of each column named, its size, the median of its
 counts, and an interval around its share of individuals without a closer avatar (count 0); and, elsewhere in the
-record, the exact distribution of all counts. Three rules stand between these and a few individuals.
+record, the exact distribution of all counts. Three rules stand between these and a few individuals; what they
+do not cover stands below.
 
 **Levels.** Levels of fewer than m = ``min_group_size`` individuals are merged, two at least and m individuals at
 least, and not named. Else subtracting the other groups from the whole table would give them back.
@@ -28,24 +29,45 @@ a combination of them. Who knows less of which combinations are empty can only c
 knows of every combination that there is somebody can sometimes conclude, since sizes are whole, that it is one
 person; no count of theirs follows.
 
-**Shares.** The number of individuals without a closer avatar is known exactly for the whole table. In a group
-where it is none, or all, that must not follow: so for each such group there have to be two individuals, one in
-the group and one not in it, one without a closer avatar and one with, who could exchange their counts and
-everything published, in every column, would stay as it is. Shares lie on a grid of at least 5 per cent and at
-least 3 individuals, made of steps that are multiples of one number that does not divide the total: however many
-groups are taken off that total at the low ends of their intervals, something is left for the last. Where this is
-not enough the shares of a column are not told (0 to 100). Where the total is none or all, everybody knows
-anyway.
+**Count 0.** The number of individuals without a closer avatar is known exactly for the whole table, shares and
+medians say something of it for each group. Of no individual must it follow that they are without a closer
+avatar, nor that they are not, even where the groups of everybody are known. Within a cell nothing published
+tells one individual from another; so where both kinds are in it, each may be of either. For each cell, however
+small, in which all are without, or none is, an exchange of counts is demanded that changes that and leaves
+everything published, in every column, as it is. Two kinds of exchange are looked for:
+
+- an individual of the cell and one of another, one without a closer avatar and one with, exchange their counts;
+  their groups' shares stay in their intervals and their medians where they are;
+- the same within one group of every column but one, and a second such exchange elsewhere makes up for it: no
+  group's number without a closer avatar changes, and no more does its number of counts on either side of a
+  median.
+
+After it, any of the cell may be the one who exchanged. Other exchanges could do, too, so this is a little more
+than needed. It follows for groups, and all unions of cells, that neither all nor none need be without.
+
+Shares lie on a grid of at least 5 per cent and at least 3 individuals, made of steps that are multiples of one
+number that does not divide the total: however many groups are taken off that total at the low ends of their
+intervals, something is left for the last. Where the rule is broken the shares of the column being added are not
+told (0 to 100), and where the medians alone break it, it is merged or withheld as below. Where the total is none
+or all, everybody knows anyway, and nothing is demanded.
 
 Columns are taken as they were named; one that breaks a rule together with those before it has its two smallest
 groups merged, again and again, and is withheld if that does not help.
 
-Medians are no sums. Those of nested groups (one column divides a group of another) tell something of the
-difference between the two, which the second rule keeps at m individuals or none: for example that at least half
-of them lie below a number. Medians of 0, which say that half of a group have no closer avatar, are part of the
-third rule. That all of a group have a count of more than so and so can still follow where groups hardly overlap.
-That a column was merged or withheld, or its shares are not told, says that a rule would have been broken. In a
-small table, whoever goes through all the ways in which that could be may at times find out by which group.
+What is not covered:
+
+- Medians are no sums. Those of nested groups (one column divides a group of another) tell something of the
+  difference between the two, which the second rule keeps at m individuals or none: for example that at least
+  half of them lie below a number. Whether an individual's count is 0 is all that the third rule hides: that all
+  of a group, or of a smaller cell, have a count of more than so and so, or less, can still follow where groups
+  hardly overlap; so can that of two individuals of different cells one at least is without a closer avatar; and
+  of likelihood no rule speaks.
+- Each call stands for itself. Two reports of the same originals and avatars with other groups, with the columns
+  in another order or with another m are not guarded against each other: taken together they may tell what
+  neither does.
+- Whoever knows individual counts already, their own among them, can compute more than the rules allow for.
+- That a column was merged or withheld, or its shares are not told, says that a rule would have been broken. In a
+  small table, whoever goes through all the ways in which that could be may at times find out by which cell.
 """
 
 from __future__ import annotations
@@ -69,13 +91,21 @@ Integers = NDArray[np.int64]
 #: A column of more levels is refused: hardly one of them would be a group.
 MAX_LEVELS = 100
 #: A column that divides the table into more cells, together with those before it, is merged further or withheld.
-MAX_CELLS = 100_000
-#: Only so many cells, the largest, are looked at for what shows that a rule holds.
+MAX_CELLS = 10_000
+#: Only so many cells, the largest, are looked at for what shows that no subtraction is one of a few.
 _CELLS_LOOKED_AT = 4_000
+#: Each cell of which all or none have count 0 is compared with so many others at most: those with most to give.
+_CELLS_EXCHANGED_WITH = 1_000
+#: Exchanges among four cells are looked for among so many cells at most: the work grows fast.
+_CELLS_OF_RECTANGLES = 2_000
+#: What a user may ask for at least: the median of fewer is next to the count of one of them.
+_SMALLEST_GROUP_SIZE = 5
 #: A step of the grid of shares holds at least so many individuals, and at least one in so many.
 _STEP_INDIVIDUALS, _STEP_SHARE = 3, 20
 
 _NOBODY = np.iinfo(np.int64).max
+#: The kind of the count 0; see `_kinds`.
+_ZERO = 1
 
 
 def checked_min_group_size(value: Any) -> int:
@@ -84,12 +114,12 @@ def checked_min_group_size(value: Any) -> int:
     Parameters
     ----------
     value
-        A whole number of at least 2, or text that is one.
+        A whole number of at least 5, or text that is one.
 
     Raises
     ------
     InputError
-        If it is anything else.
+        If it is anything else. The median of two is a figure of these two, and of four it still is nearly one.
 
     Examples
     --------
@@ -97,10 +127,11 @@ def checked_min_group_size(value: Any) -> int:
     10
     """
     size = whole_number(value)
-    if size is None or size < 2:
+    if size is None or size < _SMALLEST_GROUP_SIZE:
         raise InputError(
-            "the smallest group that may be told of is no whole number of at least 2",
-            remedy=f"give `min_group_size` as one, {MIN_GROUP_SIZE} for example",
+            f"the smallest group that may be told of is no whole number of at least {_SMALLEST_GROUP_SIZE}",
+            remedy=f"give `min_group_size` as one, {MIN_GROUP_SIZE} for example; the median of fewer tells of "
+            "single people",
         )
     return size
 
@@ -160,7 +191,8 @@ def group_entries(
     counts
         The counts of all individuals, in the order of the originals.
     min_group_size
-        Groups of fewer individuals are merged or withheld, and none can be had by subtraction.
+        Groups of fewer individuals are merged or withheld, and none can be had by subtraction. It is 2 at least;
+        what a user asks for goes through `checked_min_group_size` before.
 
     Returns
     -------
@@ -176,7 +208,7 @@ def group_entries(
     InputError
         See `checked_group_columns`.
     ValueError
-        If nothing was counted, or not for each original.
+        If nothing was counted, or not for each original, or ``min_group_size`` is less than 2.
 
     Examples
     --------
@@ -191,7 +223,9 @@ def group_entries(
         raise ValueError(
             f"{len(counts)} counts for {len(frame)} originals: there is one for each, and at least one"
         )
-    smallest = checked_min_group_size(min_group_size)
+    if min_group_size < 2:
+        raise ValueError(f"groups of {min_group_size} are no groups")
+    smallest = int(min_group_size)
     published = _nothing_published(counts)
     entries: list[dict[str, Any]] = []
     for name in checked_group_columns(frame, columns):
@@ -298,10 +332,6 @@ class _Group:
         return self.size if self.place == self.steps - 1 else self.lowest + self.step - 1
 
     @property
-    def is_extreme(self) -> bool:
-        return self.without in (0, self.size)
-
-    @property
     def middle(self) -> tuple[int, int]:
         """Where in the counts the two of which the median is the mean stand."""
         return (self.size - 1) // 2, self.size // 2
@@ -362,6 +392,8 @@ class _Published:
     ----------
     groups
         Those of all columns.
+    parts
+        Which of its column's groups each cell lies in, shape (columns, cells).
     member
         Which cell lies in which group, shape (groups, cells).
     cells
@@ -371,6 +403,7 @@ class _Published:
     """
 
     groups: tuple[_Group, ...]
+    parts: Integers
     member: Booleans
     cells: Integers
     sizes: Integers
@@ -380,7 +413,8 @@ class _Published:
 
 def _nothing_published(counts: Integers) -> _Published:
     everybody = np.zeros(len(counts), np.int64)
-    return _Published((), np.zeros((0, 1), bool), everybody, *_sums(everybody, counts, 1))
+    nothing = np.zeros((0, 1), np.int64)
+    return _Published((), nothing, nothing.astype(bool), everybody, *_sums(everybody, counts, 1))
 
 
 def _sums(cells: Integers, counts: Integers, number: int) -> tuple[Integers, Integers, Integers]:
@@ -402,15 +436,15 @@ def _published_with(
     total_without = int(np.count_nonzero(counts == 0))
     while len(merged) > 1:
         merged = sorted(merged, key=lambda codes: _order_of(codes, levels, smallest))
-        parts = [np.sort(np.concatenate([of_level[code] for code in codes]), kind="stable") for codes in merged]
         divided = _divided(published, levels.codes, merged, counts)
         if len(divided.sizes) <= MAX_CELLS and _withstands_subtraction(divided.member, divided.sizes, smallest):
+            parts = [np.sort(np.concatenate([of_level[code] for code in codes])) for codes in merged]
             sizes = [len(part) for part in parts]
             # The second time with a step of more than everybody: shares from 0 to 100 per cent.
             for steps in ([_step(size, total_without) for size in sizes], [size + 1 for size in sizes]):
                 groups = [_Group(*group) for group in zip(merged, parts, steps, strict=True)]
                 candidate = replace(divided, groups=(*published.groups, *groups))
-                if _hides_extremes(candidate):
+                if _hides_zeros(candidate, counts):
                     return groups, candidate
         merged = _two_smallest_merged(merged, levels.sizes)
     return [], published
@@ -438,8 +472,9 @@ def _divided(
     taken = np.bincount(combined, minlength=len(published.sizes) * len(merged)) > 0
     cells = (np.cumsum(taken) - 1)[combined]
     before, added = np.divmod(np.flatnonzero(taken), len(merged))
+    parts = np.vstack([published.parts[:, before], added])
     member = np.vstack([published.member[:, before], np.arange(len(merged))[:, None] == added])
-    return _Published(published.groups, member, cells, *_sums(cells, counts, len(before)))
+    return _Published(published.groups, parts, member, cells, *_sums(cells, counts, len(before)))
 
 
 def _withstands_subtraction(member: Booleans, sizes: Integers, smallest: int) -> bool:
@@ -467,31 +502,83 @@ def _largest(sizes: Integers) -> Integers:
     return np.argsort(-sizes, kind="stable")[:_CELLS_LOOKED_AT]
 
 
-def _hides_extremes(published: _Published) -> bool:
-    """Tell whether none of the groups need be one where all, or none, are without a closer avatar."""
-    extremes = [i for i, group in enumerate(published.groups) if group.is_extreme]
-    if not extremes or published.without.sum() in (0, published.sizes.sum()):
+def _hides_zeros(published: _Published, counts: Integers) -> bool:
+    """Tell whether it follows for no cell that all, or that none, in it are without a closer avatar."""
+    if published.without.sum() in (0, len(counts)):
         return True
-    looked_at = _largest(published.sizes)
-    possible = _unseen_exchanges(published, looked_at)
-    for i in extremes:
-        inside = published.member[i, looked_at]
-        exchanges = possible[inside][:, ~inside] if published.groups[i].without else possible[~inside][:, inside]
-        if not exchanges.any():
-            return False
-    return True
+    # In other cells, those with and those without may change places, and nothing published sees it.
+    left = np.flatnonzero((published.without == 0) | (published.without == published.sizes))
+    left = left[~_may_exchange_with_another(published, left)]
+    if len(left) and len(published.sizes) <= _CELLS_OF_RECTANGLES:
+        left = left[~_may_exchange_in_rectangles(published, left, counts)]
+    return not len(left)
 
 
-def _unseen_exchanges(published: _Published, cells: Integers) -> Booleans:
-    """Tell for each two cells whether a 0 of the first and the least other count of the second may change places.
+def _may_exchange_with_another(published: _Published, cells: Integers) -> Booleans:
+    """Tell which cells may give their only kind of count, 0 or other, to another cell for one that is not."""
+    have_others = published.without[cells] == 0
+    found = np.zeros(len(cells), dtype=bool)
+    givers = _most(published.without)
+    found[have_others] = _unseen_exchanges(published, givers, cells[have_others]).any(axis=0)
+    takers = _most(published.sizes - published.without)
+    found[~have_others] = _unseen_exchanges(published, cells[~have_others], takers).any(axis=1)
+    return found
+
+
+def _most(numbers: Integers) -> Integers:
+    """Return the cells of the highest numbers, none of them 0."""
+    first = np.argsort(-numbers, kind="stable")[:_CELLS_EXCHANGED_WITH]
+    return first[numbers[first] > 0]
+
+
+def _unseen_exchanges(published: _Published, first: Integers, second: Integers) -> Booleans:
+    """Tell for cells with a 0, and others with another count, whether it and the least other may change places.
 
     Only groups that hold one of the two cells see anything of it, and each of them must stay as it is published.
     """
-    member, least = published.member[:, cells], published.least[cells]
+    in_first, in_second, least = published.member[:, first], published.member[:, second], published.least[second]
     loses = np.array([group.may_lose_zero_for(least) for group in published.groups])
     wins = np.array([group.may_win_zero_for(least) for group in published.groups])
     # Products of matrices count the groups that would change; float32, since numpy is slow at those of integers.
-    seen_by_first = member.T.astype(np.float32) @ (~member & ~loses).astype(np.float32)
-    seen_by_second = (~member).T.astype(np.float32) @ (member & ~wins).astype(np.float32)
+    seen_by_first = in_first.T.astype(np.float32) @ (~in_second & ~loses).astype(np.float32)
+    seen_by_second = (~in_first).T.astype(np.float32) @ (in_second & ~wins).astype(np.float32)
     exchangeable: Booleans = seen_by_first + seen_by_second == 0
-    return exchangeable & (published.without[cells] > 0)[:, None] & (least < _NOBODY)
+    return exchangeable
+
+
+def _may_exchange_in_rectangles(published: _Published, cells: Integers, counts: Integers) -> Booleans:
+    """Tell which cells may exchange a 0 and another count so that three more cells make up for it.
+
+    The four cells are the corners of a rectangle: two groups u and v of one column, and two combinations r and s
+    of groups of all others. A 0 and another count change places between (u, r) and (v, r), and a 0 and a count of
+    the same kind between (v, s) and (u, s), the other way round: each group has as many of each kind as before.
+    """
+    kinds = _kinds(published, counts)
+    present = np.zeros((len(published.sizes), int(kinds.max()) + 1), dtype=np.float32)
+    present[published.cells, kinds] = 1
+    have_others = published.without[cells] == 0
+    found = np.zeros(len(cells), dtype=bool)
+    for column in range(len(published.parts)):
+        u = published.parts[column]
+        _, r = np.unique(np.delete(published.parts, column, axis=0), axis=1, return_inverse=True)
+        r = r.reshape(-1)
+        grid = np.zeros((present.shape[1], u.max() + 1, r.max() + 1), dtype=np.float32)
+        grid[:, u, r] = present.T
+        zeros = grid[_ZERO]
+        for kind in np.flatnonzero(present[:, _ZERO + 1 :].any(axis=0)) + _ZERO + 1:
+            others = grid[kind]
+            # Which corners have three others as they have to be: sums of products over all v and s.
+            wins = ((zeros @ others.T @ zeros) > 0)[u[cells], r[cells]] & (present[cells, kind] > 0)
+            loses = ((others @ zeros.T @ others) > 0)[u[cells], r[cells]]
+            found |= np.where(have_others, wins, loses)
+    return found
+
+
+def _kinds(published: _Published, counts: Integers) -> Integers:
+    """Return the kind of each count: `_ZERO`, or higher; those of one kind are the same to all medians.
+
+    Two counts are of one kind if they are equal, or if no count that makes a median lies between them or is one.
+    """
+    middles = {int(group.counts[i]) for group in published.groups for i in group.middle}
+    bounds = np.array(sorted(middles | {0}))
+    return np.searchsorted(bounds, counts, side="left") + np.searchsorted(bounds, counts, side="right")

@@ -197,7 +197,7 @@ def local_cloaking(
     groups
         Columns of the originals; Local Cloaking is also told for the individuals of each of their levels.
     min_group_size
-        Groups of fewer individuals are merged or withheld; at least 2.
+        Groups of fewer individuals are merged or withheld; at least 5.
     progress
         Called now and then while originals are counted, with how many are done and how many there are.
 

@@ -58,7 +58,7 @@ class LocalCloakingOperator(BaseOperator):
     :param original_coordinates: Bare coordinates of the originals, instead of a projection. (templated)
     :param avatar_coordinates: Bare coordinates of the avatars. (templated)
     :param groups: Columns whose groups are reported, each among all avatars, a list or ``A,B,C``. (templated)
-    :param min_group_size: Groups of fewer individuals are merged or withheld. (templated)
+    :param min_group_size: Groups of fewer individuals are merged or withheld, at least 5. (templated)
     :param remediation: Path or URI to write the keys of the individuals with the lowest counts to, for its owner
         alone: it names people. Off by default. (templated)
     :param k: The k of the avatarisation, for the record and the remedy. (templated)
