@@ -1,4 +1,4 @@
-# Targets: demo, test, test-oldest, bench, reports, lint, types, catalogue, constraints, clean. PYTHON names the interpreter (3.11, 3.12 or 3.13).
+# Targets: demo, test, test-oldest, test-stack, bench, reports, lint, types, catalogue, constraints, clean. PYTHON names the interpreter (3.11, 3.12 or 3.13).
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
@@ -8,7 +8,7 @@ THRESHOLD ?= 5
 K ?= 20
 NCP ?= 5
 
-.PHONY: help demo test test-oldest bench reports lint types catalogue constraints clean
+.PHONY: help demo test test-oldest test-stack bench reports lint types catalogue constraints clean
 .DEFAULT_GOAL := help
 
 help:
@@ -48,6 +48,10 @@ catalogue: $(VENV)/installed-dev
 # Against what else a user could take, some of which takes minutes. Short: BENCH="--scale 0.1 --repeats 1".
 bench: $(VENV)/installed-dev
 	$(BIN)/python -m tests.benchmarks $(BENCH)
+
+# A whole Airflow, as a user starts it, and a browser in it: minutes.
+test-stack: $(VENV)/installed-dev
+	$(BIN)/python -m pytest -m stack tests/integration
 
 # The finished reports of the documentation, with a picture of the first screen where Chromium is installed.
 reports: $(VENV)/installed-dev

@@ -1,7 +1,8 @@
 """A gated pipeline on 2,139 real patients: avatarise, measure, check, publish.
 
 The patients are those of the trial ACTG 175, as the package lifelines ships them. Trigger it with other
-parameters to see the gate close: ``threshold=50``.
+parameters to see the gate close: ``threshold=50``. A pass updates an asset, which starts the DAG
+``local_cloaking_release``.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from airflow.sdk import DAG, Param, task
+from airflow.sdk import DAG, Asset, Param, task
 
 from local_cloaking.airflow import (
     AvatariseOperator,
@@ -22,6 +23,8 @@ from local_cloaking.airflow import (
 
 #: Where the tables of a run lie. They hold the patients' numbers: a place inside the trusted environment.
 DATA = Path(os.environ.get("LOCAL_CLOAKING_DEMO_DATA", Path(os.environ.get("AIRFLOW_HOME", ".")) / "demo_data"))
+#: Updated when avatars have passed, and only then.
+PASSED = Asset("local_cloaking_demo_passed")
 CATEGORIES = [
     "hemo", "homo", "drugs", "karnof", "oprior", "z30", "zprior", "race", "gender", "str2", "strat", "symptom",
     "treat", "offtrt", "r", "cens", "arms",
@@ -80,6 +83,7 @@ with DAG(
         measured=measured.output,
         threshold="{{ params.threshold }}",
         threshold_set_by="the parameters of the demonstration",
+        outlets=[PASSED],
     )
 
     @task

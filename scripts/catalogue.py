@@ -1,7 +1,8 @@
 """Report what the catalogues of the report's languages lack, and what they hold in vain.
 
-The texts are found with Babel, in ``src/local_cloaking/audit``; the sentences of a record, wherever the package
-makes warnings, reasons and remedies. What lacks is printed as entries of a catalogue, to be copied and translated.
+The texts are found with Babel, in the report and the page inside Airflow; the sentences of a record, wherever the
+package makes warnings, reasons and remedies. What lacks is printed as entries of a catalogue, to be copied and
+translated.
 
     python scripts/catalogue.py
 """
@@ -22,6 +23,7 @@ from local_cloaking.audit.languages import SENTENCES, SOURCE, languages, read_ca
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "local_cloaking"
 
+FOLDERS = ["audit", "airflow/page"]
 METHODS = [("**.py", "python"), ("templates/**.j2", "jinja2.ext:babel_extract")]
 #: What marks a text: `_` in templates, the methods of `Language` in Python, ``many`` with both its forms.
 KEYWORDS = {"_": None, "text": None, "many": (1, 2)}
@@ -34,11 +36,11 @@ VARIABLES = {"TIE_RULE", "more", "reason", "reasons", "seen", "signs", "warning"
 def texts() -> dict[str | tuple[str, ...], str]:
     """Return the texts that are marked in the sources, each with the place where it is found first."""
     found: dict[str | tuple[str, ...], str] = {}
-    folder = PACKAGE / "audit"
-    for name, line, message, _comments, _context in extract_from_dir(
-        folder, method_map=METHODS, keywords=KEYWORDS
-    ):
-        found.setdefault(message, f"{name}:{line}")
+    for folder in FOLDERS:
+        for name, line, message, _comments, _context in extract_from_dir(
+            PACKAGE / folder, method_map=METHODS, keywords=KEYWORDS
+        ):
+            found.setdefault(message, f"{folder}/{name}:{line}")
     return found
 
 

@@ -57,6 +57,10 @@ def record_of(**entries: Any) -> dict[str, Any]:
     record = {
         **first_version(),
         "schema_version": SCHEMA_VERSION,
+        "warn_below": None,
+        "warning": False,
+        "max_drop": None,
+        "previous": None,
         "parameters": {
             "ncp": 5,
             "key": None,

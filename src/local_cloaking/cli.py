@@ -14,12 +14,15 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import Thread
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from local_cloaking.errors import InputError, LocalCloakingError
 from local_cloaking.limits import MIN_GROUP_SIZE
+
+if TYPE_CHECKING:
+    from local_cloaking.gate import Watch
 
 app = typer.Typer(
     add_completion=False,
@@ -90,6 +93,9 @@ def measure(
         str | None, typer.Option(metavar="T", help="The smallest Local Cloaking that passes.")
     ] = None,
     threshold_set_by: Annotated[str | None, typer.Option(help="Who set the threshold, for the record.")] = None,
+    warn_below: Annotated[
+        str | None, typer.Option(metavar="T", help="Warn of a pass below this, a bound above the threshold.")
+    ] = None,
     k: Annotated[int | None, typer.Option(help="The k of the avatarisation, for record and remedy.")] = None,
     data_set: Annotated[str | None, typer.Option(help="A name for the record.")] = None,
     dask: Dask = None,
@@ -117,12 +123,12 @@ def measure(
     def work() -> int:
         from local_cloaking.audit.record import build_record, peers_in
         from local_cloaking.audit.store import write_whole
-        from local_cloaking.gate import checked_threshold, great_expectations, judge
+        from local_cloaking.gate import great_expectations, judge
         from local_cloaking.measuring import Inputs, measure_inputs, now
         from local_cloaking.progress import first_calling, progress_bar
         from local_cloaking.tables import CsvOptions
 
-        least = None if threshold is None else checked_threshold(threshold)
+        least, watch = _bounds(threshold, warn_below)
         _refuse_unknown_language(language)
         tables = [_place(table, stored=dask is not None) for table in (originals, avatars)]
         sources = (*tables, pairing, projection, original_coordinates, avatar_coordinates)
@@ -168,6 +174,7 @@ def measure(
             measured.result.counts,
             judgement,
             threshold_set_by=threshold_set_by,
+            watch=watch,
             judged={"at": now()},
         )
         _tell(record, json_file, report_file, language)
@@ -402,6 +409,18 @@ def _tell(record: dict[str, Any], json_file: Path | None, report_file: Path | No
 
         write_whole(report_file, draw_report(record, language=language, sha256=sha256), replace=True)
     print_summary(record, where)
+
+
+def _bounds(threshold: str | None, warn_below: str | None) -> tuple[float | None, Watch]:
+    """Return the threshold, and what else is to be told of."""
+    from local_cloaking.gate import Watch, checked_threshold, checked_warn_below
+
+    if threshold is None:
+        if warn_below is not None:
+            raise InputError("--warn-below is given without --threshold", remedy="give a threshold below it")
+        return None, Watch()
+    least = checked_threshold(threshold)
+    return least, Watch() if warn_below is None else Watch(checked_warn_below(warn_below, least))
 
 
 def _refuse_unknown_language(language: str | None) -> None:

@@ -11,7 +11,7 @@ import math
 import os
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
@@ -77,6 +77,64 @@ class Judgement:
     expectations: tuple[Expectation, ...]
 
 
+@dataclass(frozen=True)
+class Watch:
+    """What lets a verdict pass, and is told all the same.
+
+    Attributes
+    ----------
+    warn_below
+        A bound above the threshold; None for none.
+    max_drop
+        By how much Local Cloaking may fall untold since the run before; None where runs are not compared.
+    previous
+        The run before: ``local_cloaking``, ``at``, ``record_sha256``; None where there is none, or none is known.
+    """
+
+    warn_below: float | None = None
+    max_drop: float | None = None
+    previous: Mapping[str, Any] | None = None
+
+
+def warnings_of_pass(verdict: Outcome | None, local_cloaking: float | None, watch: Watch) -> list[str]:
+    """Say why a pass is to be told of; nothing of any other verdict, which says more itself.
+
+    Parameters
+    ----------
+    verdict, local_cloaking
+        As judged.
+    watch
+        What was asked for.
+
+    Returns
+    -------
+    A sentence for each reason.
+
+    Examples
+    --------
+    >>> warnings_of_pass("passed", 6.0, Watch(warn_below=8.0))
+    ['Local Cloaking 6 passed, but is below 8, under which a warning was asked for']
+    >>> warnings_of_pass("below_threshold", 4.0, Watch(warn_below=8.0))
+    []
+    """
+    warnings: list[str] = []
+    if verdict != "passed" or local_cloaking is None:
+        return warnings
+    if watch.warn_below is not None and local_cloaking < watch.warn_below:
+        warnings.append(
+            f"Local Cloaking {local_cloaking:g} passed, but is below {watch.warn_below:g}, under which a warning "
+            "was asked for"
+        )
+    if watch.max_drop is not None and watch.previous is not None:
+        before = float(watch.previous["local_cloaking"])
+        if before - local_cloaking > watch.max_drop:
+            warnings.append(
+                f"Local Cloaking fell from {before:g} to {local_cloaking:g} since the run before, by more than "
+                f"{watch.max_drop:g}"
+            )
+    return warnings
+
+
 def checked_threshold(threshold: Any) -> float:
     """Return the threshold as a number.
 
@@ -95,22 +153,84 @@ def checked_threshold(threshold: Any) -> float:
     >>> checked_threshold("5")
     5.0
     """
-    number = math.nan
-    if not isinstance(threshold, bool | np.bool_) and isinstance(
-        threshold, str | int | float | Decimal | np.integer | np.floating
-    ):
-        try:
-            # float() also takes other scripts' digits and "5_0": what a reader may take for another number.
-            plain = not isinstance(threshold, str) or re.fullmatch(_PLAIN_NUMBER, threshold.strip())
-            number = float(threshold) if plain else math.nan
-        except (ValueError, OverflowError):
-            number = math.nan
+    number = _number(threshold)
     if not (math.isfinite(number) and number > 0):
         raise InputError(
             "the threshold is not a number above 0",
             remedy="give the smallest Local Cloaking that may pass, as 5",
         )
     return number
+
+
+def checked_warn_below(warn_below: Any, threshold: float) -> float:
+    """Return the second bound, below which a pass is told of, as a number.
+
+    Parameters
+    ----------
+    warn_below
+        A number, or text that is one, above the threshold and finite.
+    threshold
+        As `checked_threshold` returns it.
+
+    Raises
+    ------
+    InputError
+        If it is anything else: at or below the threshold, it would never tell.
+
+    Examples
+    --------
+    >>> checked_warn_below("8", threshold=5.0)
+    8.0
+    """
+    number = _number(warn_below)
+    if not (math.isfinite(number) and number > threshold):
+        raise InputError(
+            "the bound `warn_below` is not a number above the threshold",
+            remedy="give the Local Cloaking below which a pass is to be told of, as 8 with the threshold 5",
+        )
+    return number
+
+
+def checked_max_drop(max_drop: Any) -> float:
+    """Return by how much Local Cloaking may fall untold since the run before, as a number.
+
+    Parameters
+    ----------
+    max_drop
+        A number, or text that is one, of at least 0 and finite.
+
+    Raises
+    ------
+    InputError
+        If it is anything else.
+
+    Examples
+    --------
+    >>> checked_max_drop("2.5")
+    2.5
+    """
+    number = _number(max_drop)
+    if not (math.isfinite(number) and number >= 0):
+        raise InputError(
+            "the argument `max_drop` is not a number of at least 0",
+            remedy="give by how much Local Cloaking may fall since the run before, as 2",
+        )
+    return number
+
+
+def _number(value: Any) -> float:
+    """Return a number, or text that is one; not a number where it is neither."""
+    if isinstance(value, bool | np.bool_) or not isinstance(
+        value, str | int | float | Decimal | np.integer | np.floating
+    ):
+        return math.nan
+    # float() also takes other scripts' digits and "5_0": what a reader may take for another number.
+    if isinstance(value, str) and not re.fullmatch(_PLAIN_NUMBER, value.strip()):
+        return math.nan
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return math.nan
 
 
 def local_cloaking_suite(threshold: Any, *, individuals: int) -> ExpectationSuite:

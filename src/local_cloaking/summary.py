@@ -35,6 +35,7 @@ def summary_rows(record: dict[str, Any], where: str | None = None) -> list[tuple
         ("ncp", str(record["ncp"])),
         ("k", _number(record["k"])),
         ("threshold", "not known" if record["threshold"] is None else f"{record['threshold']:.15g}"),
+        *([("warns below", f"{record['warn_below']:.15g}")] if record.get("warn_below") is not None else []),
         ("verdict", str(record["verdict"] or "none: no threshold was given")),
     ]
     rows += [(name, str(record[name])) for name in ("reason", "remedy") if record[name]]

@@ -1,4 +1,4 @@
-"""What Airflow sees: operators, the gate, and the guard of a publishing task.
+"""What Airflow sees: operators, the gate, the guard of a publishing task, and the notifier.
 
 The names load on first use; the operators themselves pull in nothing heavy before ``execute``.
 """
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from local_cloaking.airflow.gate import local_cloaking_gate
     from local_cloaking.airflow.guard import require_passed
+    from local_cloaking.airflow.notifier import LocalCloakingNotifier
     from local_cloaking.airflow.operators.avatarise import AvatariseOperator
     from local_cloaking.airflow.operators.check import LocalCloakingCheckOperator
     from local_cloaking.airflow.operators.measure import LocalCloakingOperator
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "AvatariseOperator": "operators.avatarise",
     "LocalCloakingCheckOperator": "operators.check",
+    "LocalCloakingNotifier": "notifier",
     "LocalCloakingOperator": "operators.measure",
     "local_cloaking_gate": "gate",
     "require_passed": "guard",
@@ -26,6 +28,7 @@ _HOMES = {
 __all__ = [
     "AvatariseOperator",
     "LocalCloakingCheckOperator",
+    "LocalCloakingNotifier",
     "LocalCloakingOperator",
     "local_cloaking_gate",
     "require_passed",

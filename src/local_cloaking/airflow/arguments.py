@@ -78,6 +78,21 @@ def whole(value: Any, argument: str) -> int | None:
     return number
 
 
+def truth(value: Any, argument: str) -> bool:
+    """Return a truth value, also from text.
+
+    Examples
+    --------
+    >>> truth("True", "compare_with_previous")
+    True
+    """
+    words = {"true": True, "false": False}
+    word = str(value).strip().lower()
+    if word not in words:
+        raise InputError(f"the argument `{argument}` is neither true nor false", remedy="correct it")
+    return words[word]
+
+
 def mapping(value: Any, argument: str, producer: str) -> dict[str, Any]:
     """Return the result of another task, given as its XCom or as JSON text.
 

@@ -7,6 +7,7 @@ from typing import Any
 from airflow.providers.common.compat.sdk import TaskGroup, TriggerRule
 from airflow.providers.standard.operators.empty import EmptyOperator
 
+from local_cloaking.airflow.notifier import LocalCloakingNotifier
 from local_cloaking.airflow.operators.check import LocalCloakingCheckOperator
 from local_cloaking.airflow.operators.measure import LocalCloakingOperator
 
@@ -50,6 +51,9 @@ def local_cloaking_gate(
     data_set: Any = None,
     outlet: Any = None,
     notify: Any = None,
+    warn_below: Any = None,
+    compare_with_previous: Any = None,
+    max_drop: Any = None,
     threshold_set_by: Any = None,
     language: Any = None,
     audit_path: Any = None,
@@ -63,7 +67,11 @@ def local_cloaking_gate(
     :param threshold: The smallest Local Cloaking that passes, above 0. (templated)
     :param data_set: A name for the record; by default the group's. (templated)
     :param outlet: An Asset, or a list of them, updated when the verdict is ``passed``.
-    :param notify: A notifier or callback, or a list of them, called when measure or check fails.
+    :param notify: A notifier or callback, or a list of them, called when measure or check fails, beside those of
+        the DAG's ``default_args``; a `LocalCloakingNotifier` is also called on a pass, of which it tells warnings.
+    :param warn_below: A bound above the threshold: a pass below it is a warning. (templated)
+    :param compare_with_previous: Whether to compare with the last run that measured the same data set. (templated)
+    :param max_drop: By how much Local Cloaking may fall since that run before it is a warning. (templated)
     :param threshold_set_by: Who set the threshold, for the record. (templated)
     :param language: Of the report, ``en`` (by default) or ``fr``. (templated)
     :param audit_path: Where counts, record and report are kept. (templated)
@@ -77,7 +85,13 @@ def local_cloaking_gate(
             "what a failure calls"
         )
     outlets = outlet if isinstance(outlet, list | tuple) else [] if outlet is None else [outlet]
-    callback = {} if notify is None else {"on_failure_callback": notify}
+    # What is not given may be said by the DAG's default_args.
+    optional = {
+        "language": language,
+        "warn_below": warn_below,
+        "compare_with_previous": compare_with_previous,
+        "max_drop": max_drop,
+    }
     group = LocalCloakingGate(group_id=group_id)
     with group:
         measured = LocalCloakingOperator(
@@ -87,7 +101,6 @@ def local_cloaking_gate(
             data_set=group_id if data_set is None else data_set,
             audit_path=audit_path,
             trigger_rule=TriggerRule.ALL_SUCCESS,
-            **callback,
             **measure,
         )
         group.check = LocalCloakingCheckOperator(
@@ -95,14 +108,13 @@ def local_cloaking_gate(
             measured=measured.output,
             threshold=threshold,
             threshold_set_by=threshold_set_by,
-            # Else the DAG's default_args may say it.
-            **({} if language is None else {"language": language}),
+            **{name: value for name, value in optional.items() if value is not None},
             audit_path=audit_path,
             outlets=list(outlets),
             # Said, not left to the DAG's default_args, which may say all_done.
             trigger_rule=TriggerRule.ALL_SUCCESS,
-            **callback,
         )
+    _attach(notify, measured, group.check)
     leaf = EmptyOperator(
         task_id=f"{str(group.group_id).replace('.', '_')}_passed",
         task_group=group.dag.task_group,
@@ -110,3 +122,12 @@ def local_cloaking_gate(
     )
     group.check >> leaf
     return group
+
+
+def _attach(notify: Any, measured: LocalCloakingOperator, check: LocalCloakingCheckOperator) -> None:
+    callbacks = list(notify) if isinstance(notify, list | tuple) else [] if notify is None else [notify]
+    # Added: the callbacks that a team has in its default_args go on being called.
+    for task in (measured, check):
+        task.on_failure_callback = [*task.on_failure_callback, *callbacks]
+    telling = [callback for callback in callbacks if isinstance(callback, LocalCloakingNotifier)]
+    check.on_success_callback = [*check.on_success_callback, *telling]

@@ -52,7 +52,7 @@ def evidence_folder(audit_path: Any, context: Any) -> Any:
     The last part of the task instance's identifier, which Airflow makes anew for each try, keeps tries of one
     number apart, as a cleared or repeated run has them.
     """
-    root = _root(audit_path)
+    root = evidence_root(audit_path)
     run, ti = run_of(context), context["ti"]
     parts = [run["dag_id"], run["run_id"], run["task_id"]]
     if run["map_index"] >= 0:
@@ -63,7 +63,8 @@ def evidence_folder(audit_path: Any, context: Any) -> Any:
     return root
 
 
-def _root(audit_path: Any) -> Any:
+def evidence_root(audit_path: Any = None) -> Any:
+    """Return where all evidence lies: ``audit_path``, or else what is configured."""
     if audit_path is not None:
         return location(audit_path, CONFIG_OPTION)
     configured = conf.get(CONFIG_SECTION, CONFIG_OPTION, fallback=None)

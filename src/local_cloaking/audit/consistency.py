@@ -13,7 +13,14 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from local_cloaking.audit.record import SCHEMA, SCHEMA_VERSION, RecordError, digest_of, verdict_again
+from local_cloaking.audit.record import (
+    SCHEMA,
+    SCHEMA_VERSION,
+    RecordError,
+    digest_of,
+    verdict_again,
+    warning_again,
+)
 from local_cloaking.audit.statistics import Distribution
 
 #: Figures of other processors and libraries agree to this share; counts agree exactly.
@@ -143,6 +150,8 @@ def _is_possible(hidden_rate: float, distribution: Distribution) -> bool:
 
 def _of_the_verdict(record: dict[str, Any]) -> list[Finding]:
     findings = [compared("verdict, from the distribution", record["verdict"], verdict_again(record))]
+    if record["schema_version"] >= 2:
+        findings.append(compared("warning, from the figures", record["warning"], warning_again(record)))
     if record["verdict"] != "passed":
         return findings
     excuses = [name for name in ("reason", "remedy", "unreliable_because") if record[name]]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from local_cloaking.errors import LocalCloakingError
-from local_cloaking.gate import Judgement, remedy
+from local_cloaking.gate import Judgement, Watch, remedy, warnings_of_pass
 from local_cloaking.neighbours import TIE_TOLERANCE
 
 if TYPE_CHECKING:
@@ -129,6 +129,7 @@ def build_record(
     judgement: Judgement | None,
     *,
     threshold_set_by: str | None = None,
+    watch: Watch | None = None,
     counts: str | None = None,
     counts_sha256: str | None = None,
     judged: dict[str, Any] | None = None,
@@ -145,6 +146,8 @@ def build_record(
         What the gate said; None where there was no threshold, and then the verdict is null.
     threshold_set_by
         Who set the threshold, in free text.
+    watch
+        What lets a verdict pass and is told all the same; None for nothing.
     counts, counts_sha256
         Where the counts file lies, and its hash; None on the command line, which keeps none.
     judged
@@ -155,15 +158,22 @@ def build_record(
     The record, with its digest.
     """
     values, individuals = np.unique(closer, return_counts=True)
+    watch = watch or Watch()
+    told = warnings_of_pass(judgement.verdict, judgement.local_cloaking, watch) if judgement else []
     record = {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
         "verdict": judgement.verdict if judgement else None,
         "threshold": judgement.threshold if judgement else None,
         "threshold_set_by": threshold_set_by,
+        "warn_below": watch.warn_below,
+        "warning": bool(told),
+        "max_drop": watch.max_drop,
+        "previous": None if watch.previous is None else dict(watch.previous),
         "remedy": remedy(judgement.verdict, measure.get("k")) if judgement else "",
         "expectations": [asdict(expectation) for expectation in judgement.expectations] if judgement else [],
         **measure,
+        "warnings": [*measure["warnings"], *told],
         "reason": judgement.reason if judgement else measure["reason"],
         "unreliable_because": measure["reason"],
         "distribution": {"count": values.tolist(), "individuals": individuals.tolist()},
@@ -248,3 +258,26 @@ def verdict_again(record: dict[str, Any]) -> str | None:
         return "below_threshold"
     peers = peers_in(record)
     return "passed" if peers is None or peers >= threshold else "not_assessable"
+
+
+def watch_of(record: dict[str, Any]) -> Watch:
+    """Return what a record says was asked to be told of.
+
+    Examples
+    --------
+    >>> watch_of({"warn_below": 8.0, "max_drop": None, "previous": None}).warn_below
+    8.0
+    """
+    return Watch(record["warn_below"], record["max_drop"], record["previous"])
+
+
+def warning_again(record: dict[str, Any]) -> bool:
+    """Compute again, from what a record says, whether its pass was to be told of.
+
+    Examples
+    --------
+    >>> warning_again({"verdict": "passed", "local_cloaking": 6.0, "warn_below": 8.0, "max_drop": None,
+    ...                "previous": None})
+    True
+    """
+    return bool(warnings_of_pass(record["verdict"], record["local_cloaking"], watch_of(record)))

@@ -96,6 +96,8 @@ def _contents(record: dict[str, Any], language: Language, sha256: str | None) ->
         "sha256": sha256,
         "untouched": agrees_with_itself(record),
         "verdict": _verdict(record, language),
+        "warn_below": _optional_bound(record.get("warn_below"), language),
+        "previous": record.get("previous"),
         "meaning": _meaning(record, language),
         "reason": record["reason"] or record["unreliable_because"],
         "threshold": _threshold(record["threshold"], language),
@@ -139,7 +141,13 @@ def _verdict(record: dict[str, Any], language: Language) -> dict[str, str]:
         "not_assessable": language.text("Not assessable"),
         None: language.text("No verdict: no threshold was given"),
     }
-    return {"word": words[verdict], "kind": verdict or "none"}
+    warned = verdict == "passed" and record.get("warning")
+    word = language.text("Passed, with a warning") if warned else words[verdict]
+    return {"word": word, "kind": verdict or "none"}
+
+
+def _optional_bound(bound: float | None, language: Language) -> str | None:
+    return None if bound is None else language.number(bound, _ALL_DIGITS)
 
 
 def _threshold(threshold: float | None, language: Language) -> str:

@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from local_cloaking.audit.consistency import Finding, compared, look_into, read_record
-from local_cloaking.audit.record import RecordError, build_record, peers_in
+from local_cloaking.audit.record import RecordError, build_record, peers_in, watch_of
 from local_cloaking.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from local_cloaking.tables import CsvOptions
 
 #: What somebody chose: no measure can tell whether it is what was chosen then.
-_CHOSEN = ("threshold", "threshold_set_by", "k", "data_set", "parameters")
+_CHOSEN = (
+    "threshold",
+    "threshold_set_by",
+    "warn_below",
+    "max_drop",
+    "previous",
+    "k",
+    "data_set",
+    "parameters",
+)
 
 #: What differs from run to run, or says where things lie, and no figure depends on.
 _OF_THE_RUN = {
@@ -170,7 +179,13 @@ def _made_again(
             reason=result.reason,
             peers=peers_in(entries),
         )
-    again = build_record(entries, result.counts, judgement, threshold_set_by=record["threshold_set_by"])
+    again = build_record(
+        entries,
+        result.counts,
+        judgement,
+        threshold_set_by=record["threshold_set_by"],
+        watch=watch_of(record),
+    )
     return dict(json.loads(json.dumps(again)))
 
 
