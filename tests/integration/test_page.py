@@ -486,6 +486,13 @@ def loaded(home: Path, *, folder: bool, installed: bool, manager: str) -> list[s
         "from airflow.plugins_manager import AirflowPlugin\nclass Vendor(AirflowPlugin):\n    name = 'vendor'\n"
     )
     code = (
+        # The package under test is installed, and brings the plugin: unseen, or seen as the stand-in.
+        "import importlib.metadata as here\n"
+        "try:\n    import importlib_metadata as there\nexcept ImportError:\n    there = here\n"
+        "def unseen(found):\n"
+        "    ours = 'local-cloaking'\n"
+        "    return lambda **context: (one for one in found(**context) if one.metadata['Name'] != ours)\n"
+        "for library in {here, there}:\n    library.distributions = unseen(library.distributions)\n"
         f"import sys, {manager} as manager\n"
         "loaded = manager._get_plugins()[0]\n"
         "print('loaded', sorted(plugin.name for plugin in loaded if plugin.name in "
