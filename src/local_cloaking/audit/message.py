@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import jinja2
-
 from local_cloaking.audit.languages import Language
+from local_cloaking.audit.pages import page_template
 
 #: More decimals than anybody gives a threshold: it is never shown rounded.
 _ALL_DIGITS = 12
@@ -165,14 +164,7 @@ def _text(headline: str, meaning: str, rows: list[tuple[str, str]], language: La
 
 
 def _html(headline: str, meaning: str, rows: list[tuple[str, str]], colour: str, language: Language) -> str:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("local_cloaking.audit", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("message.html.j2").render(
+    return page_template("message.html.j2").render(
         language=language, headline=headline, meaning=meaning, rows=rows, colour=colour
     )
 

@@ -16,6 +16,7 @@ from markupsafe import Markup
 from local_cloaking.audit.consistency import agrees_with_itself
 from local_cloaking.audit.figures import draw_cumulative, draw_histogram, draw_ladder
 from local_cloaking.audit.languages import Language, language_of
+from local_cloaking.audit.pages import page_template
 from local_cloaking.audit.record import SCHEMA, SCHEMA_VERSION
 from local_cloaking.audit.statistics import CONFIDENCE, Distribution
 from local_cloaking.errors import InputError
@@ -64,24 +65,13 @@ def draw_report(record: dict[str, Any], *, language: str | None = None, sha256: 
             remedy="give the JSON file that `measure --json` or the gate wrote, of this version or an earlier one",
         )
     try:
-        page = _template().render(_contents(record, speech, sha256))
+        page = page_template("report.html.j2").render(_contents(record, speech, sha256))
     except (LookupError, TypeError, ValueError, AttributeError, jinja2.UndefinedError) as error:
         raise InputError(
             "the record is damaged: an entry is missing, or holds something else than the schema says",
             remedy="give the file as the check wrote it",
         ) from error
     return page.encode("utf-8", "backslashreplace")
-
-
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("local_cloaking.audit", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("report.html.j2")
 
 
 def _contents(record: dict[str, Any], language: Language, sha256: str | None) -> dict[str, Any]:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 from urllib.parse import quote, urlencode
 
-import jinja2
 from fastapi import Request, Response
 
 from local_cloaking.airflow.links import PREFIX
 from local_cloaking.airflow.page.course import course_of
 from local_cloaking.audit.index import VERDICTS, IndexEntry, Listing
 from local_cloaking.audit.languages import Language, language_of, languages
+from local_cloaking.audit.pages import page_template
 
 PAGE = 50
 #: Data sets on the first screen, and how many verdicts the drawing of each goes back: of one alone, further.
@@ -88,25 +87,21 @@ def _drawn(request: Request, template: str, status: int = 200, **contents: Any) 
         query = [(name, value) for name, value in request.query_params.multi_items() if name != "lang"]
         return "?" + urlencode([*query, ("lang", code)])
 
-    page = (
-        _environment()
-        .get_template(template)
-        .render(
-            _=language.text,
-            many=language.many,
-            language=language,
-            offered=languages(),
-            said=said is not None,
-            in_other=in_other,
-            address=address,
-            airflow=root.removesuffix(PREFIX),
-            here=f"{root}{request.scope['path'].removeprefix(root)}?{request.url.query}",
-            words=words,
-            verdicts_there_are=VERDICTS,
-            exact=lambda value: language.number(value, _ALL_DIGITS),
-            segment=lambda text: quote(text, safe=""),
-            **contents,
-        )
+    page = page_template(template, "local_cloaking.airflow.page").render(
+        _=language.text,
+        many=language.many,
+        language=language,
+        offered=languages(),
+        said=said is not None,
+        in_other=in_other,
+        address=address,
+        airflow=root.removesuffix(PREFIX),
+        here=f"{root}{request.scope['path'].removeprefix(root)}?{request.url.query}",
+        words=words,
+        verdicts_there_are=VERDICTS,
+        exact=lambda value: language.number(value, _ALL_DIGITS),
+        segment=lambda text: quote(text, safe=""),
+        **contents,
     )
     return Response(
         page.encode("utf-8", "backslashreplace"),
@@ -123,14 +118,3 @@ def _language(request: Request) -> Language:
         if code[:2].lower() in languages():
             return language_of(code[:2])
     return language_of(None)
-
-
-@cache
-def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader("local_cloaking.airflow.page", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )

@@ -1,0 +1,30 @@
+"""Templates of pages and messages: what is shown is escaped, and what is not there is an error."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import jinja2
+
+
+@cache
+def page_template(name: str, package: str = "local_cloaking.audit") -> jinja2.Template:
+    """Return a template from the folder ``templates`` of a package.
+
+    Examples
+    --------
+    >>> page_template("message.html.j2").name
+    'message.html.j2'
+    """
+    return _environment(package).get_template(name)
+
+
+@cache
+def _environment(package: str) -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader(package, "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
