@@ -49,7 +49,9 @@ def test_counts_and_record_lie_in_object_storage(run_dag, bucket):
     assert run.state == "success"
     verdict = run.result("gate.check")
     assert verdict["record"].startswith("s3://")
-    evidence = [key for key in keys_of(bucket) if key.startswith("audit/")]
+    kept = [key for key in keys_of(bucket) if key.startswith("audit/")]
+    evidence = [key for key in kept if not key.startswith("audit/index/")]
+    assert len(kept) == len(evidence) + 1
     assert [key.rsplit("/", 1)[-1] for key in evidence] == ["record.json", "report.html", "counts.parquet"]
     record = json.loads(bucket.get_object(Bucket="bucket", Key=evidence[0])["Body"].read())
     assert record["verdict"] == "passed"
