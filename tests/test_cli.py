@@ -240,8 +240,8 @@ def test_bad_avatars(kind: str, originals: Path, tmp_path: Path) -> None:
 
 
 def test_a_folder_instead_of_a_file(originals: Path, tmp_path: Path) -> None:
-    assert_refused(run("measure", originals, tmp_path), "Is a directory")
-    assert_refused(run("measure", tmp_path, originals), "Is a directory")
+    assert_refused(run("measure", originals, tmp_path), "a folder; give one file, or --dask")
+    assert_refused(run("measure", tmp_path, originals), "a folder; give one file, or --dask")
     assert_refused(run("measure", originals, originals, "--projection", tmp_path), "Is a directory")
 
 
