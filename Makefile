@@ -49,7 +49,7 @@ catalogue: $(VENV)/installed-dev
 bench: $(VENV)/installed-dev
 	$(BIN)/python -m tests.benchmarks $(BENCH)
 
-# A whole Airflow, as a user starts it, and a browser in it: minutes.
+# A whole Airflow, as a user starts it, and its page in a browser: minutes.
 test-stack: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -m stack tests/integration
 

@@ -17,7 +17,7 @@ from tests.records import HOSTILE
 
 __all__ = ["browser"]
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.stack]
 
 PATIENTS = {"data_set": "patients", "dag_id": OPEN}
 
