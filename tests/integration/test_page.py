@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -16,6 +17,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 pytest.importorskip("airflow", reason="apache-airflow is not installed (extra `airflow`)")
+
+#: Airflow 3.1 serves some of this otherwise, and tells callbacks less: open, see docs/page.md.
+if tuple(map(int, version("apache-airflow").split(".")[:2])) < (3, 2):
+    pytest.skip("not yet held to Airflow 3.1", allow_module_level=True)
 
 from tests.browser import browser
 from tests.page import OPEN, SECRET, Served, file_verdict, know_dags, serving
