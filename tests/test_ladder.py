@@ -41,6 +41,15 @@ def test_the_ladder_ends_at_the_rank_and_leaves_out_arbitrary_cuts():
     assert None in result.ladder.rungs[:2]
 
 
+def test_where_no_cut_up_to_ten_is_possible_no_rung_has_a_figure():
+    # Twelve columns of a complete factorial explain equal shares.
+    factorial = pd.DataFrame(itertools.product([0.0, 1.0], repeat=12), columns=list("abcdefghijkl"))
+    avatars = factorial + np.random.default_rng(4).normal(scale=0.4, size=factorial.shape)
+    result = local_cloaking(factorial, avatars, ncp=12, ladder=True)
+    assert result.ladder is not None
+    assert result.ladder.rungs == (None,) * 10
+
+
 def test_from_bare_coordinates_there_is_a_rung_for_each_column():
     rng = np.random.default_rng(3)
     table = pd.DataFrame({"a": rng.normal(size=60)})

@@ -574,16 +574,17 @@ def _ladder(space: _Space, own: Integers, median: float) -> Ladder:
     known = {space.ncp: median}
     if space.bare is not None:
         return measure_ladder(*space.bare, own, [True] * space.bare[0].shape[1], known)
-    cuts, widest = widest_fit(cast(FAMD, space.fitted))
+    fitted = cast(FAMD, space.fitted)
+    widest = widest_fit(fitted)
     return measure_ladder(
-        widest.project(space.original_cells), widest.project(space.avatar_cells), own, cuts, known
+        widest.project(space.original_cells), widest.project(space.avatar_cells), own, fitted.cuts(), known
     )
 
 
-def widest_fit(fitted: FAMD) -> tuple[list[bool], FAMD]:
-    """Return the cuts of the ladder, and the same fit with as many components as the highest of them has."""
-    cuts = fitted.cuts()
-    return cuts, fitted.with_components(max(i for i, possible in enumerate(cuts, start=1) if possible))
+def widest_fit(fitted: FAMD) -> FAMD:
+    """Return the same fit with as many components as the highest cut of the ladder has, if it has any."""
+    possible = [ncp for ncp, is_possible in enumerate(fitted.cuts(), start=1) if is_possible]
+    return fitted.with_components(possible[-1]) if possible else fitted
 
 
 def _sorted_columns(space: _Space) -> list[str]:

@@ -246,7 +246,7 @@ def _measure(
 
 def _ladder(engine: Engine, pairs: Pairs, fitted: FAMD, n: int, known: dict[int, float]) -> Ladder:
     """Measure with other numbers of components: some originals, each part of the avatars by itself."""
-    cuts, widest = widest_fit(fitted)
+    cuts, widest = fitted.cuts(), widest_fit(fitted)
     originals, avatars = _placed(engine, pairs, widest, len(widest.components_))
     rows = ladder_sample(n)
     chosen, own = (chosen_rows(engine, pairs, table, rows) for table in (originals, avatars))
