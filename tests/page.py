@@ -139,6 +139,7 @@ def forget_plugins(manager: Any) -> None:
     if hasattr(manager, "plugins"):  # Airflow 3.1 keeps them in variables of the module.
         for name in ("plugins", "fastapi_apps", "fastapi_root_middlewares", "external_views", "react_apps"):
             setattr(manager, name, None)
+        manager.loaded_plugins.clear()
 
 
 def know_dags(*dag_ids: str) -> None:

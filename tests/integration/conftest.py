@@ -119,6 +119,11 @@ class Tables:
 @pytest.fixture
 def tables(tmp_path: Path) -> Tables:
     """Originals and avatars whose Local Cloaking lies between 2 and 50."""
+    return make_tables(tmp_path)
+
+
+def make_tables(folder: Path) -> Tables:
+    """Write originals and avatars whose Local Cloaking lies between 2 and 50."""
     rng = np.random.default_rng(7)
     originals = pd.DataFrame(rng.normal(size=(400, 6)).round(4), columns=list("abcdef"))
     originals["arm"] = rng.choice(["placebo", "low", "high"], size=400)
@@ -127,6 +132,6 @@ def tables(tmp_path: Path) -> Tables:
     avatars = avatarise(originals, k=20, ncp=3, seed=1)
     for frame in (originals, avatars):
         frame.insert(0, "id", [f"{i:04d}" for i in range(400)])
-    originals.to_csv(tmp_path / "originals.csv", index=False)
-    avatars.sample(frac=1, random_state=2).to_csv(tmp_path / "avatars.csv", index=False)
-    return Tables(tmp_path / "originals.csv", tmp_path / "avatars.csv", tmp_path)
+    originals.to_csv(folder / "originals.csv", index=False)
+    avatars.sample(frac=1, random_state=2).to_csv(folder / "avatars.csv", index=False)
+    return Tables(folder / "originals.csv", folder / "avatars.csv", folder)

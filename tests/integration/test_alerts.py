@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import email
-import email.policy
 import importlib.util
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from email.message import EmailMessage
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -24,14 +19,13 @@ import pytest
 
 pytest.importorskip("airflow", reason="apache-airflow is not installed (extra `airflow`)")
 
-#: Airflow 3.1 serves some of this otherwise, and tells callbacks less: open, see docs/page.md.
-if tuple(map(int, version("apache-airflow").split(".")[:2])) < (3, 2):
-    pytest.skip("not yet held to Airflow 3.1", allow_module_level=True)
-
 from tests.integration.conftest import run_file
+from tests.receivers import Hook, mail_server, statsd_server, webhook
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PASSING, FAILING = "3", "50"  # the tables' Local Cloaking is 4
+#: Airflow 3.1 tells callbacks in a worker what was raised, but not in `dag.test()`.
+KNOWS_WHY = tuple(map(int, version("apache-airflow").split(".")[:2])) >= (3, 2)
 
 HEAD = """
 from datetime import timedelta
@@ -79,62 +73,15 @@ with DAG("alerting", **OPTIONS) as dag:
 @pytest.fixture
 def mails(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[EmailMessage]]:
     """What a real SMTP server on loopback, the connection `smtp_default`, was sent."""
-    pytest.importorskip("airflow.providers.smtp", reason="apache-airflow-providers-smtp is not installed")
-    controller = pytest.importorskip("aiosmtpd.controller", reason="aiosmtpd is not installed")
-    received: list[EmailMessage] = []
-
-    class Handler:
-        async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
-            received.append(email.message_from_bytes(envelope.content, policy=email.policy.default))
-            return "250 OK"
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = controller.Controller(Handler(), hostname="127.0.0.1", port=port)
-    server.start()
-    connection = {
-        "conn_type": "smtp",
-        "host": "127.0.0.1",
-        "port": port,
-        "extra": {"disable_ssl": True, "disable_tls": True, "from_email": "gate@example.org"},
-    }
-    monkeypatch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", json.dumps(connection))
-    yield received
-    server.stop()
-
-
-class Hook(ThreadingHTTPServer):
-    """A receiver of webhooks that keeps what it was sent."""
-
-    def __init__(self) -> None:
-        self.received: list[dict[str, Any]] = []
-        super().__init__(("127.0.0.1", 0), _Receiver)
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/told"
-
-
-class _Receiver(BaseHTTPRequestHandler):
-    server: Hook
-
-    def do_POST(self) -> None:
-        self.server.received.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-        self.send_response(204)
-        self.end_headers()
-
-    def log_message(self, *args: Any) -> None:
-        pass
+    with mail_server() as (received, connection):
+        monkeypatch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", connection)
+        yield received
 
 
 @pytest.fixture
 def hook() -> Iterator[Hook]:
-    server = Hook()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+    with webhook() as server:
+        yield server
 
 
 def notifier(hook: Hook, *options: str) -> str:
@@ -237,7 +184,7 @@ def test_a_refusal_is_told_with_its_remedy_and_no_value(run_dag, tables, hook):
     run_dag(gated(tables, more=notifier(hook)))
     (told,) = hook.received
     assert "nothing was measured" in told["subject"]
-    assert "column 'arm'" in told["reason"]
+    assert not KNOWS_WHY or "column 'arm'" in told["reason"]
     assert "Dupont" not in json.dumps(told)
 
 
@@ -246,7 +193,7 @@ def test_a_check_without_a_verdict_says_so(run_dag, tables, hook):
     (told,) = hook.received
     assert told["verdict"] is None
     assert "the check gave no verdict" in told["subject"]
-    assert "the threshold is not a number above 0" in told["reason"]
+    assert not KNOWS_WHY or "the threshold is not a number above 0" in told["reason"]
 
 
 def test_a_name_of_two_lines_makes_no_second_header(run_dag, tables, mails):
@@ -424,20 +371,12 @@ def test_an_index_that_cannot_be_written_opens_no_gate_and_hides_no_verdict(run_
 
 def gauges_of(source: str, airflow_home: Path, **environment: str) -> tuple[str, list[str]]:
     """Run a DAG in a process of its own, with StatsD on; return the run's state and what was received."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
-        receiver.bind(("127.0.0.1", 0))
-        receiver.settimeout(0.2)
-        path = airflow_home / "dags" / "measured_by_statsd.py"
-        path.write_text(source)
-        code = "import importlib.util as u, sys; s = u.spec_from_file_location('m', sys.argv[1]); " + (
-            "m = u.module_from_spec(s); s.loader.exec_module(m); print('STATE', m.dag.test().state.value)"
-        )
-        metrics = {
-            "AIRFLOW__METRICS__STATSD_ON": "True",
-            "AIRFLOW__METRICS__STATSD_HOST": "127.0.0.1",
-            "AIRFLOW__METRICS__STATSD_PORT": str(receiver.getsockname()[1]),
-            "AIRFLOW__METRICS__STATSD_INFLUXDB_ENABLED": "True",
-        }
+    path = airflow_home / "dags" / "measured_by_statsd.py"
+    path.write_text(source)
+    code = "import importlib.util as u, sys; s = u.spec_from_file_location('m', sys.argv[1]); " + (
+        "m = u.module_from_spec(s); s.loader.exec_module(m); print('STATE', m.dag.test().state.value)"
+    )
+    with statsd_server() as (gauges, metrics):
         try:
             done = subprocess.run(
                 [sys.executable, "-c", code, str(path)],
@@ -449,15 +388,10 @@ def gauges_of(source: str, airflow_home: Path, **environment: str) -> tuple[str,
             )
         finally:
             path.unlink()
-        received = []
-        try:
-            while True:
-                received.append(receiver.recv(65536).decode())
-        except TimeoutError:
-            pass
+        received = gauges()
     state = re.findall(r"^STATE (\w+)$", done.stdout, re.MULTILINE)
     assert state, done.stdout + done.stderr
-    return state[-1], [line for line in received if line.startswith("airflow.local_cloaking.")]
+    return state[-1], received
 
 
 def test_the_gauges_of_a_failing_gate_reach_statsd(airflow_home, tables):

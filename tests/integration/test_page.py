@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -17,10 +16,6 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 pytest.importorskip("airflow", reason="apache-airflow is not installed (extra `airflow`)")
-
-#: Airflow 3.1 serves some of this otherwise, and tells callbacks less: open, see docs/page.md.
-if tuple(map(int, version("apache-airflow").split(".")[:2])) < (3, 2):
-    pytest.skip("not yet held to Airflow 3.1", allow_module_level=True)
 
 from tests.browser import browser
 from tests.page import OPEN, SECRET, Served, file_verdict, know_dags, serving
@@ -499,7 +494,9 @@ def loaded(home: Path, *, folder: bool, installed: bool, manager: str) -> list[s
         "    return lambda **context: (one for one in found(**context) if one.metadata['Name'] != ours)\n"
         "for library in {here, there}:\n    library.distributions = unseen(library.distributions)\n"
         f"import sys, {manager} as manager\n"
-        "loaded = manager._get_plugins()[0]\n"
+        # Airflow 3.1 keeps them in a variable of the module.
+        "loaded = manager._get_plugins()[0] if hasattr(manager, '_get_plugins') else "
+        "(manager.ensure_plugins_loaded(), manager.plugins)[1]\n"
         "print('loaded', sorted(plugin.name for plugin in loaded if plugin.name in "
         "('local_cloaking', 'other', 'vendor')),"
         " 'local_cloaking.airflow.page.application' in sys.modules)"
