@@ -17,7 +17,6 @@ import pytest
 
 pytest.importorskip("airflow", reason="apache-airflow is not installed (extra `airflow`)")
 
-from tests.browser import browser
 from tests.page import OPEN, SECRET, Served, file_verdict, know_dags, serving
 from tests.records import HOSTILE, shuffled
 from tests.storage import connect_storage
@@ -25,8 +24,6 @@ from tests.storage import connect_storage
 from local_cloaking.airflow.links import page_path
 from local_cloaking.airflow.page.course import course_of
 from local_cloaking.audit import index
-
-__all__ = ["browser"]
 
 PREFIX = "/local-cloaking/"
 
