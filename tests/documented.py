@@ -70,9 +70,11 @@ def write_tables(folder: Path) -> None:
     avatars.to_csv(folder / "avatars.csv", index=False)
     avatars.to_parquet(folder / "avatars.parquet", index=False)
     (folder / "projection.json").write_text(made.projection.to_json())
-    renamed = avatars.assign(patient_id=[f"a{key}" for key in keys])
+    renamed = avatars.rename(columns={"patient_id": "avatar_id"}).assign(avatar_id=[f"a{key}" for key in keys])
     renamed.sample(frac=1, random_state=1).to_csv(folder / "renamed.csv", index=False)
-    pd.DataFrame({"original": keys, "avatar": renamed["patient_id"]}).to_csv(folder / "pairing.csv", index=False)
+    pd.DataFrame({"patient_id": keys, "avatar_id": renamed["avatar_id"]}).to_csv(
+        folder / "pairing.csv", index=False
+    )
     for name, table in (("originals", originals), ("avatars", avatars)):
         named = table.rename(columns={"patient_id": "id"})
         named.to_csv(folder / f"{name}{'-made' if name == 'avatars' else ''}.csv", index=False)

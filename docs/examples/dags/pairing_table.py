@@ -9,6 +9,6 @@ with DAG("release_pairing_table", schedule=None) as dag:
         "gate",
         originals="/data/patients.csv",
         avatars="/data/renamed.csv",
-        pairing="/data/pairing.csv",  # two columns: key of the original, key of its avatar
+        pairing="/data/pairing.csv",  # two columns, named as the keys in the tables: patient_id, avatar_id
         threshold=5,
     )
