@@ -110,9 +110,16 @@ def test_reference_holds_every_public_name_with_its_text(site: Path) -> None:
         assert f'id="{command}"' in command_line
 
 
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Writes no line for each request."""
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
 @pytest.fixture(scope="module")
 def served(site: Path) -> Iterator[str]:
-    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(site))
+    handler = functools.partial(Quiet, directory=str(site))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -127,7 +134,8 @@ def test_a_browser_asks_nobody_else(site: Path, served: str, browser: Browser) -
     for name in ("index", "method", "dpo.fr", "reference/python"):
         page.goto(f"{served}/{name}.html")
         page.wait_for_load_state("networkidle")
-    page.locator("input[name=query]").fill("plugins.zip")
+    page.locator("input[name=query]").click()
+    page.keyboard.type("plugins.zip")
     page.locator(".md-search-result__item a").first.wait_for(timeout=60_000)
     assert "install" in str(page.locator(".md-search-result__item a").first.get_attribute("href"))
     page.close()
