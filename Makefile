@@ -82,3 +82,27 @@ constraints:
 
 clean:
 	rm -rf $(VENV) .venv-oldest .airflow .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+
+# Targets of the package: build, docs, test-package, test-matrix. PYTHONS names the matrix's interpreters.
+PYTHONS ?= 3.11 3.12 3.13
+.PHONY: build docs test-package test-matrix clean-package
+
+# Wheel and sdist, in dist/.
+build: $(VENV)/installed-dev
+	$(BIN)/python -m build
+
+# The documentation site, in build/site: warnings are errors. The variable silences an announcement of the theme's.
+docs: $(VENV)/installed-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+
+# What is handed out: wheel and sdist in clean environments, with and without Airflow, and the documentation site.
+test-package: $(VENV)/installed-dev
+	$(BIN)/python -m pytest -m package tests
+
+# A part of the tests with each Python and each pandas, as far as the interpreters are there: noxfile.py.
+test-matrix: $(VENV)/installed-dev
+	$(BIN)/python -m nox --envdir .venv-matrix --session matrix --pythons $(PYTHONS) --no-error-on-missing-interpreters
+
+clean: clean-package
+clean-package:
+	rm -rf .venv-matrix

@@ -120,3 +120,18 @@ def statsd_server() -> Iterator[tuple[Callable[[], list[str]], dict[str, str]]]:
             )
         finally:
             gauges()
+
+
+@pytest.fixture
+def mails(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[EmailMessage]]:
+    """What a real SMTP server on loopback, the connection `smtp_default`, was sent."""
+    with mail_server() as (received, connection):
+        monkeypatch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", connection)
+        yield received
+
+
+@pytest.fixture
+def hook() -> Iterator[Hook]:
+    """A receiver of webhooks."""
+    with webhook() as server:
+        yield server

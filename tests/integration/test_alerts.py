@@ -8,8 +8,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from email.message import EmailMessage
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,9 @@ import pytest
 pytest.importorskip("airflow", reason="apache-airflow is not installed (extra `airflow`)")
 
 from tests.integration.conftest import run_file
-from tests.receivers import Hook, mail_server, statsd_server, webhook
+from tests.receivers import Hook, hook, mails, statsd_server
+
+__all__ = ["hook", "mails"]
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PASSING, FAILING = "3", "50"  # the tables' Local Cloaking is 4
@@ -65,23 +65,6 @@ with DAG("alerting", **OPTIONS) as dag:
         "gate", originals="{tables.originals}", avatars="{tables.avatars}",
         audit_path="{tables.folder}/audit", {arguments}, {more})
 """
-
-
-# Receivers -------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def mails(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[EmailMessage]]:
-    """What a real SMTP server on loopback, the connection `smtp_default`, was sent."""
-    with mail_server() as (received, connection):
-        monkeypatch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", connection)
-        yield received
-
-
-@pytest.fixture
-def hook() -> Iterator[Hook]:
-    with webhook() as server:
-        yield server
 
 
 def notifier(hook: Hook, *options: str) -> str:

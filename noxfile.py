@@ -1,0 +1,59 @@
+"""The matrix: each supported Python with each supported pandas. `make test-matrix`.
+
+A part of the tests, chosen to touch what differs between them: the measure, the tables, the command line, and runs
+of DAGs. The whole suite runs with one Python (`make test`, `make test-oldest`).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import nox
+
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.reuse_venv = "yes"
+
+ROOT = Path(__file__).parent
+TESTS = [
+    "tests/test_import.py",
+    "tests/test_metric.py",
+    "tests/test_projection.py",
+    "tests/test_gate.py",
+    "tests/test_cli.py",
+    "tests/tables/test_csv.py",
+    "tests/tables/test_parquet.py",
+    "tests/audit/test_kept_records.py",
+    "tests/test_documentation.py",
+    "tests/integration/test_documentation.py",
+]
+#: What the tests need beside the package, pinned in constraints.txt as well.
+COMPANIONS = ["pytest", "pytest-xdist", "hypothesis", "jsonschema", "packaging", "pyyaml"]
+
+
+@nox.session(python=["3.11", "3.12", "3.13"])
+@nox.parametrize("pandas", ["2.3", "3"])
+def matrix(session: nox.Session, pandas: str) -> None:
+    """Install the package, not its checkout, and run a part of the tests."""
+    pins = (ROOT / "constraints.txt").read_text()
+    constraints = Path(session.create_tmp()) / "constraints.txt"
+    constraints.write_text(re.sub(r"(?m)^pandas==.*$", f"pandas=={pandas}.*", pins))
+    # Octopize's client: the documentation's DAG is held to its signatures.
+    client = [] if session.python == "3.11" else ["octopize-avatar"]
+    session.install(".[airflow]", *COMPANIONS, *client, "-c", str(constraints))
+    session.run(
+        "python", "-c", f"import pandas; assert pandas.__version__.startswith('{pandas}.'), pandas.__version__"
+    )
+    # What the interpreters lack is no failure here, whatever the environment asks of the other tests.
+    session.run(
+        "pytest",
+        "-q",
+        "-n",
+        "2",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        "not stack",
+        *TESTS,
+        env={"LOCAL_CLOAKING_TEST_ALL": ""},
+    )
