@@ -47,7 +47,7 @@ up:
 		echo; echo "The stack did not come up. The end of what its first service, and those that fail, have logged:"; \
 		$(IN_COMPOSE) logs --no-color --tail 20 airflow-init; $(IN_COMPOSE) ps --all; exit 1; }
 	@echo
-	@echo "Airflow    http://$$($(IN_COMPOSE) port airflow-apiserver 8080)"
+	@echo "Airflow    $$($(IN_COMPOSE) exec -T airflow-apiserver printenv AIRFLOW__API__BASE_URL)"
 	@echo "user       admin"
 	@echo "password   AIRFLOW_ADMIN_PASSWORD in .env"
 

@@ -48,9 +48,11 @@ class Stack:
 
     def run(self, arguments: list[str], seconds: float = 900, **more: str) -> subprocess.CompletedProcess[str]:
         """Run a command in the checkout, with COMPOSE as make takes it."""
+        # The profiles are those that make is told.
+        kept = {name: value for name, value in os.environ.items() if name != "COMPOSE_PROFILES"}
         compose = shlex.join(self.command)
         return subprocess.run(
-            arguments, cwd=self.folder, env={**os.environ, **self.environment, "COMPOSE": compose, **more},
+            arguments, cwd=self.folder, env={**kept, **self.environment, "COMPOSE": compose, **more},
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds, check=False,
         )  # fmt: skip
 
@@ -128,13 +130,27 @@ class Stack:
         """Call the REST API."""
         return json.loads(self.send(path, body, **options))
 
+    def user(self) -> dict[str, str]:
+        """Return the stack's first user, with the password that lies in .env, and where people find Airflow."""
+        environment = self.config()["services"]["airflow-init"]["environment"]
+        return {
+            "username": "admin",
+            "password": environment["AIRFLOW_ADMIN_PASSWORD"],
+            "address": environment["AIRFLOW__API__BASE_URL"],
+        }
+
     def token(self) -> str:
-        """Return a token, with the password that lies in .env."""
+        """Return a token of that user."""
         if not self._token:
-            password = self.config()["services"]["airflow-init"]["environment"]["AIRFLOW_ADMIN_PASSWORD"]
-            user = {"username": "admin", "password": password}
+            user = self.user()
+            del user["address"]
             self._token = self.ask("/auth/token", user, signed=False)["access_token"]
         return self._token
+
+    def runs(self, dag_id: str) -> set[str]:
+        """Return the names of the latest runs of a DAG."""
+        runs = self.ask(f"/api/v2/dags/{dag_id}/dagRuns?order_by=-run_after&limit=50")["dag_runs"]
+        return {run["dag_run_id"] for run in runs}
 
     def trigger(self, dag_id: str, **parameters: Any) -> str:
         """Trigger a DAG, and return the run's name."""

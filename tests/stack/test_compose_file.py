@@ -13,28 +13,13 @@ import jsonschema
 import pytest
 import yaml
 
+from tests.stack.expected import ALWAYS, PROFILES, SECRETS
+
 CHECKOUT = Path(__file__).parents[2]
 TEXT = (CHECKOUT / "docker-compose.yml").read_text(encoding="utf-8")
 #: As it is written; anchors and merge keys are resolved by the reader.
 FILE: dict[str, Any] = yaml.safe_load(TEXT)
 SERVICES: dict[str, dict[str, Any]] = FILE["services"]
-ALWAYS = {
-    "postgres",
-    "airflow-init",
-    "airflow-apiserver",
-    "airflow-scheduler",
-    "airflow-dag-processor",
-    "airflow-triggerer",
-}
-PROFILES = {"celery": {"redis", "airflow-worker"}, "dask": {"dask-scheduler", "dask-worker"}}
-SECRETS = {
-    "AIRFLOW_ADMIN_PASSWORD",
-    "AIRFLOW_FERNET_KEY",
-    "AIRFLOW_JWT_SECRET",
-    "AIRFLOW_SECRET_KEY",
-    "POSTGRES_PASSWORD",
-    "REDIS_PASSWORD",
-}
 RUNS_TASKS = {"airflow-scheduler", "airflow-worker"}
 DOCKERFILE: str = SERVICES["airflow-init"]["build"]["dockerfile_inline"]
 

@@ -11,8 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.scripts import loaded
-from tests.stack.test_compose_file import SECRETS
+from tests.stack.expected import SECRETS
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -34,7 +35,7 @@ def engine(tmp_path: Path) -> Path:
         "#!/bin/sh\n"
         f"cd {tmp_path}\n"
         'echo "${COMPOSE_PROFILES:-none} ${AIRFLOW_EXECUTOR:-none} ${COMPOSE_PROJECT_NAME:-none} $*" >> asked\n'
-        'case " $* " in *" port "*) echo 127.0.0.1:8080 ;; esac\n'
+        'case " $* " in *" exec "*) echo http://localhost:8080 ;; esac\n'
         'if [ -f refuses ]; then case " $* " in *" $(cat refuses) "*) exit 1 ;; esac; fi\n'
     )
     path.chmod(0o755)
@@ -163,7 +164,7 @@ def test_up_writes_the_secrets_once_builds_waits_and_says_where_to_go(checkout, 
     assert first.returncode == 0, first.stderr
     secrets = (checkout / ".env").read_text()
     assert first.stdout.splitlines()[-3:] == [
-        "Airflow    http://127.0.0.1:8080",
+        "Airflow    http://localhost:8080",
         "user       admin",
         "password   AIRFLOW_ADMIN_PASSWORD in .env",
     ]
