@@ -192,7 +192,7 @@ def test_no_service_holds_a_secret_of_its_own(name):
 
 def test_dask_whose_port_runs_code_has_no_secret_and_a_network_of_tasks_alone():
     for name in PROFILES["dask"]:
-        assert set(SERVICES[name]["environment"]) == {"OMP_NUM_THREADS"}
+        assert set(SERVICES[name]["environment"]) == {"CONNECTION_CHECK_MAX_COUNT", "OMP_NUM_THREADS"}
         assert SERVICES[name]["networks"] == ["dask"]
     there = {name for name in SERVICES if "dask" in SERVICES[name].get("networks", [])}
     assert there == RUNS_TASKS | PROFILES["dask"]
