@@ -33,7 +33,8 @@ demo:
 
 # The stack of docker-compose.yml, with profiles: make up PROFILES=celery,dask. What .env says holds, too.
 COMPOSE ?= docker compose
-IN_COMPOSE = $(if $(PROFILES),COMPOSE_PROFILES=$(PROFILES) )$(if $(findstring celery,$(PROFILES)),AIRFLOW_EXECUTOR=CeleryExecutor )$(COMPOSE)
+IN_COMPOSE = $(if $(PROFILES),COMPOSE_PROFILES=$(PROFILES) )$(if \
+	$(findstring celery,$(PROFILES)),AIRFLOW_EXECUTOR=CeleryExecutor )$(COMPOSE)
 # All profiles of it; without .env it is found by its name.
 WHOLE_STACK = $(if $(wildcard .env),,COMPOSE_PROJECT_NAME=local-cloaking )$(COMPOSE) --profile '*'
 NEEDS_COMPOSE = @$(COMPOSE) version >/dev/null 2>&1 || { echo "Docker with Compose 2.24 or later is needed."; exit 2; }
@@ -44,7 +45,7 @@ up:
 	@$(IN_COMPOSE) config --quiet
 	@$(IN_COMPOSE) build
 	@$(IN_COMPOSE) up --detach --wait --wait-timeout 600 || { \
-		echo; echo "The stack did not come up. The end of what its first service, and those that fail, have logged:"; \
+		echo; echo "The stack did not come up. The end of what airflow-init has logged, and what became of each:"; \
 		$(IN_COMPOSE) logs --no-color --tail 20 airflow-init; $(IN_COMPOSE) ps --all; exit 1; }
 	@echo
 	@echo "Airflow    $$($(IN_COMPOSE) exec -T airflow-apiserver printenv AIRFLOW__API__BASE_URL)"

@@ -171,6 +171,13 @@ def test_each_named_volume_is_used_and_declared():
     assert used == set(FILE["volumes"])
 
 
+def test_every_setting_is_documented():
+    documented = (CHECKOUT / "docs/stack.md").read_text(encoding="utf-8")
+    settings = set(re.findall(r"\$\{(\w+):-", TEXT))
+    assert settings
+    assert [name for name in sorted(settings) if f"`{name}`" not in documented] == []
+
+
 # Secrets ---------------------------------------------------------------------------------------------------------
 
 
