@@ -160,14 +160,17 @@ class Stack:
 
     def ended(self, dag_id: str, run_id: str, seconds: float = 420) -> Ran:
         """Wait for the end of a run."""
-        path = f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id, safe='')}"
 
         def over() -> str | None:
-            state = self.ask(path)["state"]
+            state = self.state(dag_id, run_id)
             return state if state in ENDED else None
 
         state = self.wait(f"end of {run_id}", over, seconds)
         return Ran(dag_id, run_id, state, self.tasks(dag_id, run_id))
+
+    def state(self, dag_id: str, run_id: str) -> str:
+        """Return the state of a run."""
+        return str(self.ask(f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id, safe='')}")["state"])
 
     def tasks(self, dag_id: str, run_id: str) -> dict[str, dict[str, Any]]:
         """Return Airflow's task instances of a run, by the task's name."""

@@ -114,6 +114,7 @@ def kill_in_the_middle(stack: Stack, dag_id: str = DEMO, task_id: str = "avatari
     before = started_at(stack)
     # All but the container's first process, which no signal from within ends, and which ends with its child.
     stack.run([*stack.command, "exec", "-T", "airflow-scheduler", "bash", "-c", "kill -9 -1"])
+    assert stack.state(dag_id, run_id) == "running"
     stack.wait("restarted scheduler", lambda: started_at(stack) not in ("", before))
     ran = stack.ended(dag_id, run_id, seconds=600)
     assert ran.state == "success", stack.what_was_logged()
@@ -123,17 +124,9 @@ def kill_in_the_middle(stack: Stack, dag_id: str = DEMO, task_id: str = "avatari
 
 def started_at(stack: Stack) -> str:
     """Return when the scheduler's first process was started, in ticks; nothing while it is not."""
-    asked = [
-        *stack.command,
-        "exec",
-        "-T",
-        "airflow-scheduler",
-        "cut",
-        "--delimiter= ",
-        "--fields=22",
-        "/proc/1/stat",
-    ]
-    return stack.run(asked).stdout.strip()
+    return stack.run(
+        [*stack.command, "exec", "-T", "airflow-scheduler", "cut", "-d ", "-f22", "/proc/1/stat"]
+    ).stdout.strip()
 
 
 # Profile celery, first: what runs this test inside another command brings it up with this profile ----------------
