@@ -1,4 +1,4 @@
-# Targets: demo, test, test-oldest, test-stack, bench, reports, lint, types, catalogue, constraints, clean. PYTHON names the interpreter (3.11, 3.12 or 3.13).
+# Targets: demo, up, down, test, test-oldest, test-stack, test-compose, bench, reports, lint, types, catalogue, constraints, clean. PYTHON names the interpreter (3.11, 3.12 or 3.13).
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
@@ -8,7 +8,7 @@ THRESHOLD ?= 5
 K ?= 20
 NCP ?= 5
 
-.PHONY: help demo test test-oldest test-stack bench reports lint types catalogue constraints clean
+.PHONY: help demo up down test test-oldest test-stack test-compose bench reports lint types catalogue constraints clean clean-stack
 .DEFAULT_GOAL := help
 
 help:
@@ -31,6 +31,32 @@ demo:
 		|| $(MAKE) --silent --no-print-directory $(VENV)/installed-demo
 	@$(BIN)/python scripts/demo.py --threshold '$(THRESHOLD)' --k '$(K)' --ncp '$(NCP)'
 
+# The stack of docker-compose.yml, with profiles: make up PROFILES=celery,dask. What .env says holds, too.
+COMPOSE ?= docker compose
+IN_COMPOSE = $(if $(PROFILES),COMPOSE_PROFILES=$(PROFILES) )$(if \
+	$(findstring celery,$(PROFILES)),AIRFLOW_EXECUTOR=CeleryExecutor )$(COMPOSE)
+# All profiles of it; without .env it is found by its name.
+WHOLE_STACK = $(if $(wildcard .env),,COMPOSE_PROJECT_NAME=local-cloaking )$(COMPOSE) --profile '*'
+NEEDS_COMPOSE = @$(COMPOSE) version >/dev/null 2>&1 || { echo "Docker with Compose 2.24 or later is needed."; exit 2; }
+
+up:
+	$(NEEDS_COMPOSE)
+	@python3 scripts/stack_secrets.py
+	@$(IN_COMPOSE) config --quiet
+	@$(IN_COMPOSE) build
+	@$(IN_COMPOSE) up --detach --wait --wait-timeout 600 || { \
+		echo; echo "The stack did not come up. The end of what airflow-init has logged, and what became of each:"; \
+		$(IN_COMPOSE) logs --no-color --tail 20 airflow-init; $(IN_COMPOSE) ps --all; exit 1; }
+	@echo
+	@echo "Airflow    $$($(IN_COMPOSE) exec -T airflow-apiserver printenv AIRFLOW__API__BASE_URL)"
+	@echo "user       admin"
+	@echo "password   AIRFLOW_ADMIN_PASSWORD in .env"
+
+# Keeps the data: database, evidence, tables, logs.
+down:
+	$(NEEDS_COMPOSE)
+	@$(WHOLE_STACK) down --remove-orphans
+
 test: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
@@ -52,6 +78,11 @@ bench: $(VENV)/installed-dev
 # A whole Airflow, as a user starts it, and its page in a browser: minutes.
 test-stack: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -m stack tests/integration
+
+# The stack for real, on any Docker engine, a quarter of an hour. WITHIN names a command that takes another, and runs
+# it where it has brought up the stack of docker-compose.yml; what it sets COMPOSE to is used then.
+test-compose: $(VENV)/installed-dev
+	$(WITHIN) $(BIN)/python -m pytest -x -m stack tests/stack
 
 # The finished reports of the documentation, with a picture of the first screen where Chromium is installed.
 reports: $(VENV)/installed-dev
@@ -80,12 +111,13 @@ constraints:
 		$(foreach p,pandas numpy great-expectations apache-airflow-providers-common-compat,--exclude-newer-package $(p)=2026-11-20) \
 		-o constraints-oldest.txt pyproject.toml tests/oldest.in
 
-clean:
+# The stack's data, too, where there is an engine, and a stack.
+clean: clean-stack
 	rm -rf $(VENV) .venv-oldest .airflow .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
 
 # Targets of the package: build, docs, test-package, test-matrix. PYTHONS names the matrix's interpreters.
 PYTHONS ?= 3.11 3.12 3.13
-.PHONY: build docs test-package test-matrix clean-package
+.PHONY: build docs test-package test-matrix clean-package clean-stack
 
 # Wheel and sdist, in dist/.
 build: $(VENV)/installed-dev
@@ -106,3 +138,6 @@ test-matrix: $(VENV)/installed-dev
 clean: clean-package
 clean-package:
 	rm -rf .venv-matrix
+
+clean-stack:
+	@if $(COMPOSE) ls >/dev/null 2>&1; then $(WHOLE_STACK) down --volumes --remove-orphans; fi

@@ -45,6 +45,7 @@ with DAG(
     schedule=None,
     start_date=datetime(2026, 1, 1),
     catchup=False,
+    is_paused_upon_creation=False,
     default_args={"retries": 2, "retry_delay": timedelta(seconds=10)},
     params={
         "threshold": Param(5, type=["number", "string"], description="The smallest Local Cloaking that passes."),

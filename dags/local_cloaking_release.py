@@ -25,6 +25,7 @@ with DAG(
     schedule=[PASSED],
     start_date=datetime(2026, 1, 1),
     catchup=False,
+    is_paused_upon_creation=False,
     tags=["local cloaking"],
     doc_md=__doc__,
 ) as dag:
