@@ -194,25 +194,30 @@ def report(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write; replaced if it is there.")
     ],
+    advice: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What `advise --json` wrote: shown with the remedy.")
+    ] = None,
     language: Language = None,
 ) -> None:
     """Draw the report of a record again."""
 
     def work() -> int:
+        from local_cloaking.audit.advice import read_advice
         from local_cloaking.audit.consistency import agrees_with_itself, read_record
         from local_cloaking.audit.record import RecordError
         from local_cloaking.audit.report import draw_report
         from local_cloaking.audit.store import write_whole
 
         _refuse_unknown_language(language)
-        _refuse_targets((output,), (record,))
+        _refuse_targets((output,), (record, advice))
         content = record.read_bytes()
+        tried = None if advice is None else read_advice(advice.read_bytes())
         entries = read_record(content)
         if not agrees_with_itself(entries):
             raise RecordError("the record contradicts itself (see `local-cloaking verify`): it is not drawn")
         write_whole(
             output,
-            draw_report(entries, language=language, sha256=hashlib.sha256(content).hexdigest()),
+            draw_report(entries, language=language, sha256=hashlib.sha256(content).hexdigest(), advice=tried),
             replace=True,
         )
         return 0
