@@ -17,9 +17,11 @@ from local_cloaking.audit.advice import advice_entries
 from local_cloaking.summary import advice_lines
 from local_cloaking.trying import Search
 
-CATEGORIES = (
-    "hemo homo drugs karnof oprior z30 zprior race gender str2 strat symptom treat offtrt r cens arms".split()
-)
+#: As in ``dags/local_cloaking_advise.py``.
+CATEGORIES = [
+    "hemo", "homo", "drugs", "karnof", "oprior", "z30", "zprior", "race", "gender", "str2", "strat", "symptom",
+    "treat", "offtrt", "r", "cens", "arms",
+]  # fmt: skip
 THRESHOLD, NCP = 15, 5
 MARGINS = (0, 1, 2)
 #: The seeds of the search are 1, 2 and 3.
@@ -62,10 +64,8 @@ def main(arguments: list[str] | None = None) -> int:
         tried, k = len(advice.tried), advice.k
         told = "none" if k is None else f"{reaching(others, k)} of {options.others}"
         rows.append(f"| {margin} | {k} | {tried} | {told} |")
-    print(
-        f"\n| margin | k | values tried | other seeds that reach {THRESHOLD} with it |\n| --- | --- | --- | --- |"
-    )
-    print("\n".join(rows))
+    head = f"| margin | k | values tried | other seeds that reach {THRESHOLD} with it |"
+    print("", head, "| --- | --- | --- | --- |", *rows, sep="\n")
     return 0
 
 

@@ -112,7 +112,9 @@ def test_without_any_figure_the_page_is_drawn_too(found: dict[str, Any], languag
     page = draw_advice(none(found), language=language).decode()
     assert 'class="verdict below_threshold"' in page
     assert page.count("<svg role=") == 3
-    assert {row[8].strip() for row in Rows(page).rows[1:]} == {{"en": "not assessable", "fr": "non évaluable"}[language]}
+    assert {row[8].strip() for row in Rows(page).rows[1:]} == {
+        {"en": "not assessable", "fr": "non évaluable"}[language]
+    }
 
 
 def test_in_french_nothing_stays_english(found: dict[str, Any]) -> None:
