@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from local_cloaking.advice import Advice, advise
     from local_cloaking.avatarisation import avatarise, avatarise_in_space
     from local_cloaking.errors import InputError, LocalCloakingError
     from local_cloaking.gate import local_cloaking_suite
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Advice": "advice",
     "FAMD": "projection",
     "InputError": "errors",
     "LocalCloaking": "metric",
     "LocalCloakingError": "errors",
+    "advise": "advice",
     "avatarise": "avatarisation",
     "avatarise_in_space": "avatarisation",
     "closer_avatar_counts": "neighbours",
@@ -33,9 +36,11 @@ _HOMES = {
 
 __all__ = [
     "FAMD",
+    "Advice",
     "InputError",
     "LocalCloaking",
     "LocalCloakingError",
+    "advise",
     "avatarise",
     "avatarise_in_space",
     "closer_avatar_counts",

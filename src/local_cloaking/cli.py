@@ -1,13 +1,14 @@
-"""The command line: ``local-cloaking measure``, ``report``, ``verify`` and ``avatarise``.
+"""The command line: ``local-cloaking measure``, ``report``, ``verify``, ``avatarise`` and ``advise``.
 
-Exit codes: 0 measured, and passed where a threshold was given, or the record agrees; 1 not passed, not
-assessable, or the record differs; 2 refused.
+Exit codes: 0 measured, and passed where a threshold was given, or the record agrees, or a k was found; 1 not
+passed, not assessable, or the record differs, or no k reaches the threshold; 2 refused.
 """
 
 from __future__ import annotations
 
 import csv
 import hashlib
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -19,10 +20,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from local_cloaking.errors import InputError, LocalCloakingError
-from local_cloaking.limits import MIN_GROUP_SIZE
+from local_cloaking.limits import MIN_GROUP_SIZE, SMALLEST_ADVISED_K
 
 if TYPE_CHECKING:
     from local_cloaking.gate import Watch
+    from local_cloaking.trying import TriedK
 
 app = typer.Typer(
     add_completion=False,
@@ -192,25 +194,30 @@ def report(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write; replaced if it is there.")
     ],
+    advice: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What `advise --json` wrote: shown with the remedy.")
+    ] = None,
     language: Language = None,
 ) -> None:
     """Draw the report of a record again."""
 
     def work() -> int:
+        from local_cloaking.audit.advice import read_advice
         from local_cloaking.audit.consistency import agrees_with_itself, read_record
         from local_cloaking.audit.record import RecordError
         from local_cloaking.audit.report import draw_report
         from local_cloaking.audit.store import write_whole
 
         _refuse_unknown_language(language)
-        _refuse_targets((output,), (record,))
+        _refuse_targets((output,), (record, advice))
         content = record.read_bytes()
+        tried = None if advice is None else read_advice(advice.read_bytes())
         entries = read_record(content)
         if not agrees_with_itself(entries):
             raise RecordError("the record contradicts itself (see `local-cloaking verify`): it is not drawn")
         write_whole(
             output,
-            draw_report(entries, language=language, sha256=hashlib.sha256(content).hexdigest()),
+            draw_report(entries, language=language, sha256=hashlib.sha256(content).hexdigest(), advice=tried),
             replace=True,
         )
         return 0
@@ -320,6 +327,88 @@ def avatarise(
         return 0
 
     _run(work)
+
+
+@app.command()
+def advise(
+    originals: Annotated[Path, typer.Argument(help="CSV (also gzip) or Parquet, one row per individual.")],
+    threshold: Annotated[str, typer.Option(metavar="T", help="The smallest Local Cloaking that is to pass.")],
+    margin: Annotated[str, typer.Option(metavar="M", help="By how much it is to exceed the threshold.")] = "0",
+    k_min: Annotated[int, typer.Option(help="The smallest k to try.")] = SMALLEST_ADVISED_K,
+    k_max: Annotated[int | None, typer.Option(help="The largest k to try; by default 0.3 n, 500 at most.")] = None,
+    seeds: Annotated[
+        list[str] | None, typer.Option(metavar="A,B,C", help="Seeds tried with each k; by default 1,2,3.")
+    ] = None,
+    command: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LINE",
+            help="What makes the avatars, with {k} and {output}, and if wanted {seed}, {ncp}, {originals} and "
+            "{projection}; run without a shell. By default the published algorithm.",
+        ),
+    ] = None,
+    ncp: Annotated[int, typer.Option(help="Components of avatarisation and measure.")] = 5,
+    key: Key = None,
+    categorical: Categorical = None,
+    drop: Drop = None,
+    data_set: Annotated[str | None, typer.Option(help="A name for what is written down.")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write all that was tried here.")
+    ] = None,
+    report_file: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE", help="Write a page with plots (HTML) here.")
+    ] = None,
+    language: Language = None,
+    separator: Separator = None,
+    decimal: DecimalMark = None,
+    encoding: Encoding = None,
+) -> None:
+    """Find the smallest k whose Local Cloaking reaches a threshold, by trying."""
+
+    def work() -> int:
+        from local_cloaking.advising import Request, advise_file
+        from local_cloaking.audit.record import to_bytes
+        from local_cloaking.audit.store import write_whole
+        from local_cloaking.summary import advice_lines
+        from local_cloaking.tables import CsvOptions
+
+        _refuse_unknown_language(language)
+        _refuse_targets((json_file, report_file), (originals,))
+        request = Request(
+            originals,
+            threshold,
+            margin=margin,
+            k_min=k_min,
+            k_max=k_max,
+            seeds=_names(seeds),
+            ncp=ncp,
+            key=key,
+            categorical=_names(categorical),
+            drop=_names(drop),
+            command=command,
+            show_output=True,
+            csv=CsvOptions(separator, decimal, encoding),
+            data_set=data_set,
+        )
+        advice = advise_file(request, told=_tell_of_k)
+        content = to_bytes(advice)
+        if report_file is not None:
+            from local_cloaking.audit.advice_report import draw_advice
+
+            write_whole(report_file, draw_advice(advice, language=language), replace=True)
+        if json_file is not None:
+            write_whole(json_file, content, replace=True)
+        typer.echo("\n".join(advice_lines(advice, None if json_file is None else str(json_file))))
+        return NOT_PASSED if advice["k"] is None else 0
+
+    _run(work)
+
+
+def _tell_of_k(tried: TriedK) -> None:
+    """Say in a terminal how far the search is."""
+    if sys.stderr.isatty():
+        figure = "not known" if tried.local_cloaking is None else f"{tried.local_cloaking:g}"
+        typer.echo(f"tried k = {tried.k}: Local Cloaking {figure}", err=True)
 
 
 def _place(table: str, *, stored: bool) -> Path | str:

@@ -218,6 +218,33 @@ def checked_max_drop(max_drop: Any) -> float:
     return number
 
 
+def checked_margin(margin: Any) -> float:
+    """Return by how much Local Cloaking is to exceed the threshold, as a number.
+
+    Parameters
+    ----------
+    margin
+        A number, or text that is one, of at least 0 and finite.
+
+    Raises
+    ------
+    InputError
+        If it is anything else.
+
+    Examples
+    --------
+    >>> checked_margin("2")
+    2.0
+    """
+    number = _number(margin)
+    if not (math.isfinite(number) and number >= 0):
+        raise InputError(
+            "the margin is not a number of at least 0",
+            remedy="give by how much Local Cloaking is to exceed the threshold, as 2, or 0 for not at all",
+        )
+    return number
+
+
 def _number(value: Any) -> float:
     """Return a number, or text that is one; not a number where it is neither."""
     if isinstance(value, bool | np.bool_) or not isinstance(

@@ -88,3 +88,12 @@ MIN_GROUP_SIZE = 10
 #: The list of the weakly protected holds this share of the individuals, those of the lowest counts (with all who
 #: have the last one's), and everybody with a count of 0.
 REMEDIATION_SHARE = 0.05
+
+# Choosing k (trying.py) ----------------------------------------------------------------------------------------
+#: The smallest k tried where the user names none: with k = 1, an avatar is another person's row.
+SMALLEST_ADVISED_K = 2
+#: The largest k tried where the user names none, as a share of the individuals: up to here, the rule for shuffled
+#: avatars refuses no honest ones (``docs/safeguards.md``).
+LARGEST_ADVISED_SHARE = 0.3
+#: ... and in numbers: each avatar draws on k neighbours, so that memory and time grow with k.
+LARGEST_ADVISED_K = 500

@@ -147,7 +147,7 @@ class FAMD(TransformerMixin, BaseEstimator):
         ncp = checked_ncp(self.n_components)
         self.columns_, self.warnings_, self.n_rows_ = tuple(columns), list(warnings), rows
         self.shares_ = list(shares)
-        covariance = _covariance(products, self.columns_, self.shares_, rows)
+        covariance = covariance_of(products, self.columns_, self.shares_, rows)
         self.total_variance_ = float(np.trace(covariance))
         eigenvalues, vectors = _principal_axes(covariance)
         self._axes = eigenvalues, vectors[:, : max(ncp, LADDER_COMPONENTS)].T.copy()
@@ -541,8 +541,26 @@ def cross_products(encoded: Sequence[EncodedColumn], shares: Sequence[Floats]) -
     return products
 
 
-def _covariance(products: Floats, columns: Sequence[Column], shares: Sequence[Floats], rows: int) -> Floats:
-    """Covariance of the scaled table, shape (d, d): indicators are centred and scaled here."""
+def covariance_of(products: Floats, columns: Sequence[Column], shares: Sequence[Floats], rows: int) -> Floats:
+    """Return the covariance of the scaled table, shape (d, d): indicators are centred and scaled here.
+
+    Parameters
+    ----------
+    products
+        The `cross_products` of the table.
+    columns, shares, rows
+        Its columns, `shares_of` each of them, and the number of its rows.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"age": [30, 40, 50, 60], "dose": [1, 1, 2, 2]})
+    >>> columns, _ = learn_columns(table)
+    >>> encoded = encode(table, columns, "originals")
+    >>> shares = [shares_of(summarise_cells(cells)) for cells in encoded]
+    >>> covariance_of(cross_products(encoded, shares), columns, shares, 4).round(2)
+    array([[1.  , 0.89],
+           [0.89, 1.  ]])
+    """
     starts = _starts(columns)
     covariance = products / rows
     blocks = [slice(starts[i], starts[i + 1]) for i in range(len(columns))]

@@ -1,4 +1,4 @@
-"""The short table that a person reads in a terminal or a task's log, made from a record."""
+"""The short table that a person reads in a terminal or a task's log, made from a record or an advice."""
 
 from __future__ import annotations
 
@@ -67,6 +67,49 @@ def print_summary(record: dict[str, Any], where: str | None = None) -> None:
     from rich.console import Console
 
     Console(highlight=False).print(summary_table(record, where))
+
+
+def advice_lines(advice: dict[str, Any], where: str | None = None) -> list[str]:
+    r"""Return the lines that tell of the values of k that were tried: a table, and what follows from it.
+
+    Parameters
+    ----------
+    advice
+        As `local_cloaking.audit.advice` writes it down.
+    where
+        Where it lies, or None where it was not written.
+
+    Examples
+    --------
+    >>> tried = {"k": 10, "local_cloaking": 6.0, "hidden_rate": 91.0, "moved": 0.25, "reaches": True,
+    ...          "trials": [{"local_cloaking": 6.0}]}
+    >>> advice = {"k": 10, "threshold": 5.0, "margin": 0.0, "seeds": [1], "ncp": 5, "n": 200, "reason": None,
+    ...           "warnings": [], "tried": [tried]}
+    >>> print(*advice_lines(advice)[:2], sep="\n")
+        k  Local Cloaking  hidden rate   moved  reaches  each seed
+       10               6         91 %   0.250      yes  6
+    """
+    lines = [f"{'k':>5}  Local Cloaking  hidden rate   moved  reaches  each seed"]
+    for tried in advice["tried"]:
+        seeds = " ".join(_number(trial["local_cloaking"]) for trial in tried["trials"])
+        lines.append(
+            f"{tried['k']:>5}  {_number(tried['local_cloaking']):>14}  {_number(tried['hidden_rate'], ' %'):>11}  "
+            f"{tried['moved']:>6.3f}  {'yes' if tried['reaches'] else 'no':>7}  {seeds}"
+        )
+    rows = [
+        ("k", "none" if advice["k"] is None else str(advice["k"])),
+        ("threshold", f"{advice['threshold']:.15g}"),
+        ("margin", f"{advice['margin']:.15g}"),
+        ("seeds", ", ".join(str(seed) for seed in advice["seeds"])),
+        ("ncp", str(advice["ncp"])),
+        ("individuals", str(advice["n"])),
+        *([("reason", advice["reason"])] if advice["reason"] else []),
+    ]
+    warnings = advice["warnings"] or ["none"]
+    rows += [("warnings" if not i else "", warning) for i, warning in enumerate(warnings)]
+    if where is not None:
+        rows.append(("written to", where))
+    return [*lines, "", *(f"{name:<14}  {value}" for name, value in rows)]
 
 
 def _number(value: float | None, unit: str = "") -> str:

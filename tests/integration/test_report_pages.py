@@ -7,10 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from tests.browser import Browser, browser
 from tests.records import HOSTILE, below_threshold, hostile, record_of, shuffled, without_threshold
 
+from local_cloaking import advise
+from local_cloaking.audit.advice import advice_entries
+from local_cloaking.audit.advice_report import draw_advice
 from local_cloaking.audit.report import draw_report
 
 __all__ = ["browser"]
@@ -44,6 +49,24 @@ def test_page_is_whole_quiet_and_accessible(
         assert shown.complaints == []
         assert not shown.overflows()
         assert shown.grave_findings() == []
+
+
+@pytest.mark.parametrize(("width", "height"), SCREENS)
+@pytest.mark.parametrize("language", ["en", "fr"])
+def test_page_of_the_values_of_k_is_whole_quiet_and_accessible(
+    browser: Browser, tmp_path: Path, language: str, width: int, height: int
+) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(120, 3)), columns=list("abc"))
+    entries = advice_entries(advise(table, threshold=6, ncp=2, seeds=[1, 2]), {"data_set": HOSTILE[0]})
+    file = tmp_path / "advice.html"
+    file.write_bytes(draw_advice(entries, language=language))
+    with browser.showing(file, width, height) as shown:
+        assert shown.requests == [file.as_uri()]
+        assert shown.complaints == []
+        assert not shown.overflows()
+        assert shown.grave_findings() == []
+        assert shown.bottom_of(".data-set, .verdict") <= height
 
 
 @pytest.mark.parametrize(("width", "height"), SCREENS)

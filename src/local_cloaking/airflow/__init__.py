@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from local_cloaking.airflow.advice import local_cloaking_advice
     from local_cloaking.airflow.gate import local_cloaking_gate
     from local_cloaking.airflow.guard import require_passed
     from local_cloaking.airflow.notifier import LocalCloakingNotifier
@@ -21,6 +22,7 @@ _HOMES = {
     "LocalCloakingCheckOperator": "operators.check",
     "LocalCloakingNotifier": "notifier",
     "LocalCloakingOperator": "operators.measure",
+    "local_cloaking_advice": "advice",
     "local_cloaking_gate": "gate",
     "require_passed": "guard",
 }
@@ -30,6 +32,7 @@ __all__ = [
     "LocalCloakingCheckOperator",
     "LocalCloakingNotifier",
     "LocalCloakingOperator",
+    "local_cloaking_advice",
     "local_cloaking_gate",
     "require_passed",
 ]

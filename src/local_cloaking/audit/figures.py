@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -160,6 +161,102 @@ def draw_ladder(rungs: Sequence[Mapping[str, Any]], ncp: int, threshold: float |
 
     alternative = language.text("Local Cloaking by number of components; the table beside it has the figures.")
     return _svg("ladder", draw, alternative, language)
+
+
+@dataclass(frozen=True)
+class Course:
+    """A figure over the values of k that were tried.
+
+    Attributes
+    ----------
+    name
+        Of the drawing, for ids of its own.
+    label
+        Of the axis.
+    points
+        For each k, rising, the figures of its seeds; one without a figure is None.
+    worst
+        Which of the seeds' figures counts: ``min`` or ``max``.
+    bound, bound_text
+        A line across, and what stands on it; None for none.
+    from_zero
+        Whether the axis starts at 0.
+    """
+
+    name: str
+    label: str
+    points: Sequence[tuple[int, Sequence[float | None]]]
+    worst: Callable[[Sequence[float]], float]
+    bound: float | None = None
+    bound_text: str = ""
+    from_zero: bool = True
+
+    @property
+    def counting(self) -> list[tuple[int, float]]:
+        """For each k whose seeds all have a figure, the one that counts."""
+        return [
+            (k, self.worst([value for value in values if value is not None]))
+            for k, values in self.points
+            if None not in values
+        ]
+
+
+def draw_course(course: Course, found: int | None, alternative: str, language: Language) -> str:
+    """Draw a figure over k: a point for each seed, a line through the least favourable ones, and the k found.
+
+    Parameters
+    ----------
+    course
+        What to draw.
+    found
+        The k that is marked, or None.
+    alternative
+        What the drawing shows, in words.
+    language
+        Of the labels.
+
+    Examples
+    --------
+    >>> from local_cloaking.audit.languages import language_of
+    >>> course = Course("lc", "Local Cloaking", [(5, [5.0, 6.0]), (10, [7.0, 9.0])], min, bound=7.0)
+    >>> draw_course(course, 10, "Local Cloaking over k", language_of(None))[:16]
+    '<svg role="img" '
+    """
+    seeds = [(k, value) for k, values in course.points for value in values if value is not None]
+
+    def draw(axes: Any) -> None:
+        axes.scatter([np.log2(k) for k, _ in seeds], [value for _, value in seeds], s=14, color=_BELOW)
+        counting = course.counting
+        places = [np.log2(k) for k, _ in counting]
+        axes.plot(places, [value for _, value in counting], color=_ENOUGH, linewidth=1.5, marker="o", markersize=4)
+        _k_axis(axes, [k for k, _ in course.points], found, language)
+        axes.set_ylabel(course.label)
+        axes.yaxis.set_major_formatter(lambda value, _: language.number(value, 2))
+        if course.bound is not None:
+            axes.axhline(course.bound, color=_BOUND, linewidth=1.3, linestyle=(0, (5, 2)))
+            _label(axes, axes.get_xlim()[0], course.bound_text, _BOUND, row=0, left=False)
+        if course.from_zero:
+            axes.set_ylim(0, 1.1 * max([value for _, value in seeds] + [course.bound or 0.0, 1e-9]))
+        if found is not None:
+            axes.axvline(np.log2(found), color=_INK, linewidth=1.3)
+            _label(axes, float(np.log2(found)), f"k = {language.number(found, 0)}", _INK, row=1, left=False)
+
+    return _svg(course.name, draw, alternative, language)
+
+
+def _k_axis(axes: Any, tried: Sequence[int], found: int | None, language: Language) -> None:
+    """Draw an axis that doubles evenly, labelled where there is room: the k found first, then the ends."""
+    left, right = float(np.log2(min(tried))) - 0.3, float(np.log2(max(tried))) + 0.3
+    axes.set_xlim(left, right)
+    axes.set_xlabel(language.text("k: neighbours that an avatar draws on"))
+    wanted = [*([] if found is None else [found]), min(tried), max(tried), *tried]
+    labels: dict[float, str] = {}
+    for k in dict.fromkeys(wanted):
+        place = float(np.log2(k))
+        # About as wide as three digits and a gap.
+        if all(abs(place - other) / (right - left) * 0.87 * _WIDTH > 32 for other in labels):
+            labels[place] = language.number(k, 0)
+    axes.set_xticks(list(labels), list(labels.values()))
 
 
 def bar_edges(highest: int, threshold: float | None) -> Integers:

@@ -13,6 +13,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from local_cloaking.audit.advice_report import tried_table
 from local_cloaking.audit.consistency import agrees_with_itself
 from local_cloaking.audit.figures import draw_cumulative, draw_histogram, draw_ladder
 from local_cloaking.audit.languages import Language, language_of
@@ -30,7 +31,13 @@ VERSIONS = range(1, SCHEMA_VERSION + 1)
 _ALL_DIGITS = 12
 
 
-def draw_report(record: dict[str, Any], *, language: str | None = None, sha256: str | None = None) -> bytes:
+def draw_report(
+    record: dict[str, Any],
+    *,
+    language: str | None = None,
+    sha256: str | None = None,
+    advice: dict[str, Any] | None = None,
+) -> bytes:
     """Draw the report of a record.
 
     Parameters
@@ -41,6 +48,9 @@ def draw_report(record: dict[str, Any], *, language: str | None = None, sha256: 
         Code of the report's language, as ``en`` or ``fr``; None for English.
     sha256
         SHA-256 of the record's file, to be shown, where there is one.
+    advice
+        The values of k that were tried on the same originals, see `local_cloaking.audit.advice`, to be shown with
+        the remedy, where they are known.
 
     Returns
     -------
@@ -49,7 +59,7 @@ def draw_report(record: dict[str, Any], *, language: str | None = None, sha256: 
     Raises
     ------
     InputError
-        If this is no record, or there is no such language.
+        If this is no record, there is no such language, or the values of k were tried on other originals.
 
     Examples
     --------
@@ -64,8 +74,10 @@ def draw_report(record: dict[str, Any], *, language: str | None = None, sha256: 
             "this is not a record of a Local Cloaking check",
             remedy="give the JSON file that `measure --json` or the gate wrote, of this version or an earlier one",
         )
+    if advice is not None:
+        _refuse_other_originals(record, advice)
     try:
-        page = page_template("report.html.j2").render(_contents(record, speech, sha256))
+        page = page_template("report.html.j2").render(_contents(record, speech, sha256, advice))
     except (LookupError, TypeError, ValueError, AttributeError, jinja2.UndefinedError) as error:
         raise InputError(
             "the record is damaged: an entry is missing, or holds something else than the schema says",
@@ -74,7 +86,20 @@ def draw_report(record: dict[str, Any], *, language: str | None = None, sha256: 
     return page.encode("utf-8", "backslashreplace")
 
 
-def _contents(record: dict[str, Any], language: Language, sha256: str | None) -> dict[str, Any]:
+def _refuse_other_originals(record: dict[str, Any], advice: dict[str, Any]) -> None:
+    measured, tried = (
+        entries.get("inputs", {}).get("originals", {}).get("sha256") for entries in (record, advice)
+    )
+    if measured is None or measured != tried:
+        raise InputError(
+            "the values of k were tried on other originals than those of the record",
+            remedy="give what `advise` wrote for the same file",
+        )
+
+
+def _contents(
+    record: dict[str, Any], language: Language, sha256: str | None, advice: dict[str, Any] | None
+) -> dict[str, Any]:
     """Return what the template shows."""
     figure_known = record["local_cloaking"] is not None
     distribution = Distribution.of(record["distribution"]) if figure_known else None
@@ -118,6 +143,8 @@ def _contents(record: dict[str, Any], language: Language, sha256: str | None) ->
             round(record["duration_seconds"], 1),
         ),
         "confidence": language.per_cent(CONFIDENCE),
+        "advice": advice,
+        "table": None if advice is None else tried_table(advice, language),
     }
 
 
