@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from local_cloaking.metric import LocalCloaking, local_cloaking
     from local_cloaking.neighbours import closer_avatar_counts
     from local_cloaking.projection import FAMD
+    from local_cloaking.sources import SqlTable
 
 __version__ = "0.1.0"
 
@@ -24,6 +25,7 @@ _HOMES = {
     "InputError": "errors",
     "LocalCloaking": "metric",
     "LocalCloakingError": "errors",
+    "SqlTable": "sources",
     "avatarise": "avatarisation",
     "avatarise_in_space": "avatarisation",
     "closer_avatar_counts": "neighbours",
@@ -36,6 +38,7 @@ __all__ = [
     "InputError",
     "LocalCloaking",
     "LocalCloakingError",
+    "SqlTable",
     "avatarise",
     "avatarise_in_space",
     "closer_avatar_counts",

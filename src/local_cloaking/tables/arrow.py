@@ -47,16 +47,20 @@ def to_frame(table: pa.Table, *, gaps: Collection[str] = (), names: Collection[s
     read = set(table.column_names)
     return pd.DataFrame(
         {
-            name: _series(table[name], name, gap=name in gaps) if name in read else _unread(table.num_rows)
+            name: _series(table[name], name, gap=name in gaps) if name in read else unread(table.num_rows)
             for name in (table.column_names if names is None else names)
-        },
-        # Without this, all columns would stand in memory a second time.
-        copy=False,
+        }
     )
 
 
-def _unread(rows: int) -> pd.Series:
-    # Takes no memory, however many rows.
+def unread(rows: int) -> pd.Series:
+    """Return the column of a table of which nothing was read. It takes no memory, however many rows.
+
+    Examples
+    --------
+    >>> len(unread(3)), unread(3).isna().all()
+    (3, True)
+    """
     return pd.Series(pd.arrays.ArrowExtensionArray(pa.nulls(rows)))
 
 

@@ -6,7 +6,7 @@ trusted; they follow from the Arrow types, so that files of other writers come o
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -17,6 +17,8 @@ from local_cloaking.errors import InputError
 from local_cloaking.tables.arrow import plain_type, refuse_index, refuse_shape, to_frame
 
 MAGIC = b"PAR1"
+#: The type of a column without a value in a file.
+_NO_TYPE = "null"
 
 
 def read_parquet(
@@ -117,12 +119,47 @@ def footprint(data: bytes, *, text_columns: Collection[str] | None = ()) -> Foot
     >>> footprint(buffer.getvalue()).types
     {'age': 'double', 'arm': 'text'}
     """
-    table, _ = read_arrow(data, text_columns=text_columns, of_many=True)
+    return footprint_of(read_arrow(data, text_columns=text_columns, of_many=True)[0])
+
+
+def footprint_of(table: pa.Table) -> Footprint:
+    """Look at what was read of one file."""
     return Footprint(
         rows=table.num_rows,
         types={field.name: plain_type(field.type) for field in table.schema},
         gaps=frozenset(name for name in table.column_names if table[name].null_count),
     )
+
+
+def refuse_other_schemas(files: Sequence[str], prints: Sequence[Footprint]) -> None:
+    """Refuse files, given by their names, that are not parts of one table.
+
+    Raises
+    ------
+    InputError
+        If a column stands in some of them only, or in two types.
+    """
+    first = prints[0].types
+    kinds = dict(first)
+    for file, seen in zip(files, prints, strict=True):
+        lacking = sorted(set(first) ^ set(seen.types))
+        if lacking:
+            raise InputError(
+                f"it stands in some partitions only, and {len(lacking) - 1} other columns too",
+                column=lacking[0],
+                remedy="write all partitions with the same columns",
+                file=file,
+            )
+        for name, kind in seen.types.items():
+            if _NO_TYPE in (kind, kinds[name]):
+                kinds[name] = kind if kinds[name] == _NO_TYPE else kinds[name]
+            elif kind != kinds[name]:
+                raise InputError(
+                    f"it is {kind} here, and {kinds[name]} in another partition",
+                    column=name,
+                    remedy="write all partitions with the same types",
+                    file=file,
+                )
 
 
 def _checked(data: bytes, leave_out: frozenset[str], *, of_many: bool) -> tuple[pa.Table, list[str]] | None:
