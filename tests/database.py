@@ -8,6 +8,7 @@ import pwd
 import shutil
 import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,12 +55,13 @@ class Database:
 
 
 @pytest.fixture(scope="session")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+def database() -> Iterator[Database]:
     """A database server; skips where there is none."""
     sqlalchemy = pytest.importorskip("sqlalchemy", reason="sqlalchemy is not installed (extra `sql`)")
     pytest.importorskip("psycopg2", reason="psycopg2 is not installed (extra `dev`)")
     programs = _programs()
-    folder = tmp_path_factory.mktemp("postgres")
+    # Not in pytest's folders: they are the owner's alone, and PostgreSQL does not run as root.
+    folder = Path(tempfile.mkdtemp(prefix="postgres-"))
     as_whom = _whom(folder)
 
     def run(*arguments: str) -> None:
@@ -70,7 +72,6 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     data, port = str(folder / "data"), free_port()
     how = ["--auth=scram-sha-256", f"--pwfile={folder / 'password'}", "--encoding=UTF8", "--locale=C", "--no-sync"]
     run(str(programs / "initdb"), "-D", data, "-U", USER, *how)
-    # Its socket in a short path of its own: one in the tests' folder is longer than a socket's name may be.
     options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off"
     pg_ctl = str(programs / "pg_ctl")
     run(pg_ctl, "-D", data, "-w", "-l", str(folder / "log"), "-o", options, "start")
@@ -82,6 +83,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     finally:
         engine.dispose()
         run(pg_ctl, "-D", data, "-m", "immediate", "stop")
+        shutil.rmtree(folder)
 
 
 def free_port() -> int:
@@ -109,8 +111,4 @@ def _whom(folder: Path) -> dict[str, Any]:
     except KeyError:
         absent("the tests run as root, and there is no user postgres to run PostgreSQL as")
     os.chown(folder, user.pw_uid, user.pw_gid)
-    for parent in folder.parents:
-        # The folders of pytest are the owner's alone: others may pass through, not look.
-        if parent.owner() == "root" and parent.stat().st_mode & 0o001 == 0:
-            parent.chmod(parent.stat().st_mode | 0o001)
     return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}

@@ -6,15 +6,17 @@ Reads the inputs, measures, and returns the result with everything that the reco
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from local_cloaking.audit.record import measure_entries
 from local_cloaking.errors import InputError
 from local_cloaking.limits import MIN_GROUP_SIZE, REMEDIATION_SHARE
+from local_cloaking.octopize import is_unshuffled, with_coordinates
 from local_cloaking.sources import SqlTable, source_of
 from local_cloaking.tables.files import AS_FOUND, CsvOptions
 
@@ -115,6 +117,7 @@ def measure_files(
     from local_cloaking.metric import local_cloaking
 
     started = time.perf_counter()
+    inputs = with_coordinates(inputs)
     read = _read(inputs, key, categorical, drop, groups)
     if k is not None:
         checked_k(k, len(read.originals))
@@ -249,7 +252,7 @@ def _read(
     inputs: Inputs, key: str | None, categorical: Collection[str], drop: Collection[str], groups: Collection[str]
 ) -> _Read:
     """Read all tables, and describe each for the record."""
-    from local_cloaking.tables import read_pair, read_table
+    from local_cloaking.tables import read_pair, read_table, rows_sha256_of
 
     dialect = asdict(inputs.csv)
     pairing = None if inputs.pairing is None else read_table(inputs.pairing, text_columns=None, **dialect)
@@ -270,6 +273,9 @@ def _read(
     if coordinates is not None:
         tables["original_coordinates"], tables["avatar_coordinates"] = coordinates
     described = {name: asdict(table.source) for name, table in tables.items() if table.source is not None}
+    if is_unshuffled(described["avatars"]["name"]):
+        # What leaves is the same rows in another order: by this hash `require_passed` knows them.
+        described["avatars"]["rows_sha256"] = rows_sha256_of(avatars.frame)
     projection = None
     if inputs.projection is not None:
         projection, described["projection"] = read_projection(inputs.projection)
@@ -394,10 +400,25 @@ def _read_coordinates(inputs: Inputs) -> tuple[Table, Table] | None:
         )
     from local_cloaking.tables import read_table
 
-    one, other = (read_table(source, **asdict(inputs.csv)) for source in given)
+    one, other = (_in_their_order(read_table(source, **asdict(inputs.csv))) for source in given)
     for table in (one, other):
         _refuse_other_than_numbers(table.frame)
     return one, other
+
+
+def _in_their_order(table: Table) -> Table:
+    """Return components that bear their number, ``Dim. 1``, in the order of their numbers."""
+    numbers = [re.fullmatch(r"Dim\. ?([0-9]+)", str(name)) for name in table.frame.columns]
+    known = [int(number[1]) for number in numbers if number is not None]
+    if len(known) < len(numbers):
+        return table
+    if sorted(known) != list(range(1, len(known) + 1)):
+        raise InputError(
+            "the components of the coordinates are not numbered from 1 on",
+            remedy="give all of them, each once",
+            file=table.source.name if table.source else None,
+        )
+    return replace(table, frame=table.frame.iloc[:, [known.index(number) for number in sorted(known)]])
 
 
 def _refuse_other_than_numbers(frame: pd.DataFrame) -> None:

@@ -65,6 +65,8 @@ class SourceFile:
         memory.
     separator, decimal, encoding
         How a CSV file is written; None for others, and no separator for a CSV file of one column.
+    rows_sha256
+        Of the rows in whatever order, where a file with the same rows in another order is to be known by them.
     """
 
     name: str
@@ -75,6 +77,7 @@ class SourceFile:
     separator: str | None = None
     decimal: str | None = None
     encoding: str | None = None
+    rows_sha256: str | None = None
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,7 @@ def read_table(
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "originals.csv")
     ...     _ = path.write_bytes(b"age,arm\n41,a\n39,b\n")
@@ -186,6 +190,7 @@ def read_pair(
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     first, second = Path(folder, "originals.csv"), Path(folder, "avatars.csv")
     ...     _ = first.write_bytes(b"birth,age\n25/12/1980,41\n")
@@ -219,6 +224,7 @@ def sha256_of(source: Source) -> str:
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "avatars.csv")
     ...     _ = path.write_bytes(b"a\n1\n")
@@ -238,6 +244,20 @@ def sha256_of(source: Source) -> str:
         return partitions.sha256_of_folder(place)
     with place.open("rb") as file:
         return partitions.hashed(file)[1]
+
+
+def rows_sha256_of(frame: pd.DataFrame) -> str:
+    """Hash the rows of a table, in whatever order they come; see `local_cloaking.tables.fingerprint`.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"age": [41, 39]})
+    >>> rows_sha256_of(frame) == rows_sha256_of(frame[::-1])
+    True
+    """
+    from local_cloaking.tables.memory import read_held
+
+    return read_held(HeldTable(frame)).sha256
 
 
 @dataclass(frozen=True)
