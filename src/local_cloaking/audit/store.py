@@ -54,7 +54,9 @@ def write_whole(path: Any, content: bytes, *, private: bool = False, replace: bo
     if isinstance(path, PosixPath | WindowsPath):  # not Path: some versions' object-storage paths are Paths too
         _write_local(path, content, private=private, replace=replace)
         return
-    if not replace and path.exists():
+    with storage_errors(path.name):
+        taken = not replace and path.exists()
+    if taken:
         raise EvidenceExistsError(f"{path} is already there and is not overwritten")
     # An object appears when its upload is complete, not before. Not by a stream: closed by an error in the middle,
     # it would leave what came so far.

@@ -118,7 +118,10 @@ def find_partitions(place: Any, *, by_value: bool = False) -> DataSet:
 
 def is_folder(place: Any) -> bool:
     """Tell whether a path, local or in object storage, is a folder."""
-    return hasattr(place, "is_dir") and bool(place.is_dir())
+    if not hasattr(place, "is_dir"):
+        return False
+    with storage_errors(place.name):
+        return bool(place.is_dir())
 
 
 def sha256_of_folder(place: Any) -> str:
