@@ -240,8 +240,10 @@ def test_bad_avatars(kind: str, originals: Path, tmp_path: Path) -> None:
 
 
 def test_a_folder_instead_of_a_file(originals: Path, tmp_path: Path) -> None:
-    assert_refused(run("measure", originals, tmp_path), "a folder; give one file, or --dask")
-    assert_refused(run("measure", tmp_path, originals), "a folder; give one file, or --dask")
+    assert_refused(
+        run("measure", originals, tmp_path), "the folder holds 1 files or folders that are no *.parquet"
+    )
+    assert_refused(run("measure", tmp_path, originals), "the folder holds 1 files")
     assert_refused(run("measure", originals, originals, "--projection", tmp_path), "Is a directory")
 
 

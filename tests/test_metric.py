@@ -312,7 +312,7 @@ def test_five_components_by_default() -> None:
 # Bare coordinates ----------------------------------------------------------------------------------------------
 
 
-def test_bare_coordinates_are_measured_but_not_verified() -> None:
+def test_coordinates_are_verified_where_they_are_those_of_the_tables() -> None:
     originals = originals_of()
     avatars = avatars_of(originals)
     famd = FAMD(3).fit(originals)
@@ -320,9 +320,14 @@ def test_bare_coordinates_are_measured_but_not_verified() -> None:
     result = local_cloaking(originals, avatars, ncp=3, coordinates=coordinates)
     np.testing.assert_array_equal(result.counts, local_cloaking(originals, avatars, ncp=3).counts)
     assert result.space == "coordinates"
-    assert result.avatars_table == "not verified"
-    assert any("avatars_table: not verified" in warning for warning in result.warnings)
+    assert result.avatars_table == "verified"
+    assert not any("avatars_table" in warning for warning in result.warnings)
     assert result.explained == ()
+    # Of another table: as by a slip, the rows in another order, or only one of them.
+    for rows in (np.arange(150)[::-1], np.r_[1, 0, 2:150]):
+        other = local_cloaking(originals, avatars.iloc[rows], ncp=3, coordinates=coordinates)
+        assert other.avatars_table == "not verified"
+        assert any("avatars_table: not verified" in warning for warning in other.warnings)
 
 
 def test_coordinates_that_are_all_zero_score_highest_and_are_not_assessable() -> None:

@@ -632,16 +632,63 @@ def test_integer_column_that_numbers_the_rows_warns() -> None:
 # --- bare coordinates ---
 
 
-def test_bare_coordinates_warn(actg: pd.DataFrame, actg_made: dict[int, Avatarisation]) -> None:
+def test_coordinates_of_the_tables_are_as_good_as_their_projection(
+    actg: pd.DataFrame, actg_made: dict[int, Avatarisation]
+) -> None:
     made = actg_made[20]
     x, y = made.projection.transform(actg), made.projection.transform(made.avatars)
     result = local_cloaking(actg, made.avatars, categorical=CATEGORIES, coordinates=(x, y))
     projected = local_cloaking(actg, made.avatars, projection=made.projection)
     assert result.counts.tolist() == projected.counts.tolist()
-    assert (result.space, result.avatars_table) == ("coordinates", "not verified")
+    assert (result.space, result.avatars_table) == ("coordinates", "verified")
     assert (projected.space, projected.avatars_table) == ("handed over", "verified")
+    assert measure_entries(result)["avatars_table"] == "verified"
+    # Turned, shifted and scaled by one factor, and written with six digits: the same distances.
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(5, 5)))[0]
+    moved = [np.round(7 * values @ turn + 3, 6) for values in (x, y)]
+    assert (
+        local_cloaking(actg, made.avatars, categorical=CATEGORIES, coordinates=moved).avatars_table == "verified"
+    )
+
+
+@pytest.mark.parametrize("change", ["one avatar", "one cell", "axis", "stretched", "another table"])
+def test_coordinates_of_another_table_or_space_are_not_verified(
+    actg: pd.DataFrame, actg_made: dict[int, Avatarisation], change: str
+) -> None:
+    made = actg_made[20]
+    avatars, (x, y) = made.avatars, (made.projection.transform(actg), made.projection.transform(made.avatars))
+    if change == "one avatar":
+        y[7] = y[8]
+    elif change == "one cell":
+        avatars = avatars.assign(age=avatars["age"] + (np.arange(len(avatars)) == 7))
+    elif change == "axis":  # a space in which all are much alike
+        x, y = np.repeat(x[:, 4:], 5, axis=1), np.repeat(y[:, 4:], 5, axis=1)
+    elif change == "stretched":
+        x, y = x * [1, 1, 1, 1, 1.001], y * [1, 1, 1, 1, 1.001]
+    else:
+        avatars = actg_made[100].avatars
+    result = local_cloaking(actg, avatars, categorical=CATEGORIES, coordinates=(x, y))
     assert_warned(result, "avatars_table: not verified")
+    assert_warned(result, "in the principal space of the originals")
     assert measure_entries(result)["avatars_table"] == "not verified"
+
+
+def test_an_approximate_space_scores_higher_and_is_not_verified(
+    actg: pd.DataFrame, actg_made: dict[int, Avatarisation]
+) -> None:
+    """saiph's decomposition is approximate when few components are asked for, and exact when all are."""
+    saiph = pytest.importorskip("saiph", reason="saiph is not installed (extra `dev`)")
+    as_text = dict.fromkeys(CATEGORIES, str)
+    filled = (table.fillna({"cd496": actg["cd496"].median()}) for table in (actg, actg_made[20].avatars))
+    one, other = (table.astype(as_text) for table in filled)
+    medians = {}
+    for ncp in (5, None):
+        model = saiph.fit(one, nf=ncp, seed=4)
+        coordinates = [saiph.transform(table, model).to_numpy() for table in (one, other)]
+        result = local_cloaking(one, other, ncp=5, coordinates=coordinates)
+        assert result.avatars_table == ("verified" if ncp is None else "not verified")
+        medians[ncp] = result.median
+    assert medians[5] > medians[None] + 5
 
 
 def test_bare_coordinates_all_zeros_never_pass(actg: pd.DataFrame, actg_made: dict[int, Avatarisation]) -> None:

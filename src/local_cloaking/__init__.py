@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from local_cloaking.metric import LocalCloaking, local_cloaking
     from local_cloaking.neighbours import closer_avatar_counts
     from local_cloaking.projection import FAMD
+    from local_cloaking.sources import SqlTable
 
 __version__ = "0.1.0"
 
@@ -27,6 +28,7 @@ _HOMES = {
     "LocalCloaking": "metric",
     "LocalCloakingError": "errors",
     "advise": "advice",
+    "SqlTable": "sources",
     "avatarise": "avatarisation",
     "avatarise_in_space": "avatarisation",
     "closer_avatar_counts": "neighbours",
@@ -40,6 +42,7 @@ __all__ = [
     "InputError",
     "LocalCloaking",
     "LocalCloakingError",
+    "SqlTable",
     "advise",
     "avatarise",
     "avatarise_in_space",

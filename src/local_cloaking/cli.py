@@ -40,6 +40,8 @@ REFUSED = 2
 
 _OTHER = "name another file"
 
+_A_TABLE = "A path, a URI, or a table of a database as sql://CONNECTION/TABLE; one row per individual."
+
 Separator = Annotated[str | None, typer.Option(help="CSV: what separates cells; found out by default.")]
 DecimalMark = Annotated[str | None, typer.Option(help="CSV: '.' or ','; found out by default.")]
 Encoding = Annotated[str | None, typer.Option(help="CSV: as utf-8 or latin-1; found out by default.")]
@@ -57,14 +59,14 @@ Dask = Annotated[
         help="Measure on the workers of this Dask scheduler: folders of Parquet files, also as URIs.",
     ),
 ]
-Projection = Annotated[Path | None, typer.Option(help="The projection that the avatarisation wrote (JSON).")]
+Projection = Annotated[str | None, typer.Option(help="The projection that the avatarisation wrote (JSON).")]
 PairingTable = Annotated[
-    Path | None, typer.Option(help="Table of two columns: keys of originals, keys of their avatars.")
+    str | None, typer.Option(help="Table of two columns: keys of originals, keys of their avatars.")
 ]
 OriginalCoordinates = Annotated[
-    Path | None, typer.Option(help="Bare coordinates of the originals, instead of a projection.")
+    str | None, typer.Option(help="Bare coordinates of the originals, instead of a projection.")
 ]
-AvatarCoordinates = Annotated[Path | None, typer.Option(help="Bare coordinates of the avatars.")]
+AvatarCoordinates = Annotated[str | None, typer.Option(help="Bare coordinates of the avatars.")]
 
 
 @app.callback()
@@ -74,7 +76,7 @@ def _main() -> None:
 
 @app.command()
 def measure(
-    originals: Annotated[str, typer.Argument(help="CSV (also gzip) or Parquet, one row per individual.")],
+    originals: Annotated[str, typer.Argument(help=_A_TABLE)],
     avatars: Annotated[str, typer.Argument(help="The avatars, with the same columns.")],
     key: Key = None,
     pairing: PairingTable = None,
@@ -101,15 +103,13 @@ def measure(
     k: Annotated[int | None, typer.Option(help="The k of the avatarisation, for record and remedy.")] = None,
     data_set: Annotated[str | None, typer.Option(help="A name for the record.")] = None,
     dask: Dask = None,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the record here.")
-    ] = None,
+    json_file: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the record here.")] = None,
     report_file: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE", help="Write the report (HTML) here.")
+        str | None, typer.Option("--report", metavar="FILE", help="Write the report (HTML) here.")
     ] = None,
     language: Language = None,
     remediation: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             metavar="FILE",
             help="Write the keys of the individuals with the lowest counts here (CSV), for its owner alone: "
@@ -132,18 +132,17 @@ def measure(
 
         least, watch = _bounds(threshold, warn_below)
         _refuse_unknown_language(language)
-        tables = [_place(table, stored=dask is not None) for table in (originals, avatars)]
-        sources = (*tables, pairing, projection, original_coordinates, avatar_coordinates)
-        _refuse_targets((json_file, report_file, remediation), sources)
         inputs = Inputs(
-            originals=tables[0],
-            avatars=tables[1],
-            projection=projection,
-            pairing=pairing,
-            original_coordinates=original_coordinates,
-            avatar_coordinates=avatar_coordinates,
+            originals=_place(originals),
+            avatars=_place(avatars),
+            projection=_place(projection),
+            pairing=_place(pairing),
+            original_coordinates=_place(original_coordinates),
+            avatar_coordinates=_place(avatar_coordinates),
             csv=CsvOptions(separator, decimal, encoding),
         )
+        record_place, report_place, weakest_place = map(_target, (json_file, report_file, remediation))
+        _refuse_targets((record_place, report_place, weakest_place), list(vars(inputs).values()))
         with progress_bar() as bar:
             # The counting leaves Python to others: what takes them seconds to import costs it little.
             progress = bar if least is None else first_calling(partial(_make_ready, great_expectations), bar)
@@ -179,9 +178,9 @@ def measure(
             watch=watch,
             judged={"at": now()},
         )
-        _tell(record, json_file, report_file, language)
-        if remediation is not None and measured.weakest is not None:
-            write_whole(remediation, measured.weakest, private=True, replace=True)
+        _tell(record, record_place, report_place, language)
+        if weakest_place is not None and measured.weakest is not None:
+            write_whole(weakest_place, measured.weakest, private=True, replace=True)
         passed = judgement.verdict == "passed" if judgement else measured.result.reason is None
         return 0 if passed else NOT_PASSED
 
@@ -190,9 +189,9 @@ def measure(
 
 @app.command()
 def report(
-    record: Annotated[Path, typer.Argument(help="The record of a check (JSON).")],
+    record: Annotated[str, typer.Argument(help="The record of a check (JSON).")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write; replaced if it is there.")
+        str, typer.Option("--output", "-o", metavar="FILE", help="Where to write; replaced if it is there.")
     ],
     advice: Annotated[
         Path | None, typer.Option(metavar="FILE", help="What `advise --json` wrote: shown with the remedy.")
@@ -209,14 +208,15 @@ def report(
         from local_cloaking.audit.store import write_whole
 
         _refuse_unknown_language(language)
-        _refuse_targets((output,), (record, advice))
-        content = record.read_bytes()
+        target = _target(output)
+        _refuse_targets((target,), (_place(record), advice))
+        content = _file(record)
         tried = None if advice is None else read_advice(advice.read_bytes())
         entries = read_record(content)
         if not agrees_with_itself(entries):
             raise RecordError("the record contradicts itself (see `local-cloaking verify`): it is not drawn")
         write_whole(
-            output,
+            target,
             draw_report(entries, language=language, sha256=hashlib.sha256(content).hexdigest(), advice=tried),
             replace=True,
         )
@@ -227,7 +227,7 @@ def report(
 
 @app.command()
 def verify(
-    record: Annotated[Path, typer.Argument(help="The record of a check (JSON).")],
+    record: Annotated[str, typer.Argument(help="The record of a check (JSON).")],
     originals: Annotated[
         str | None, typer.Option(help="The originals that were measured; with them, all is measured again.")
     ] = None,
@@ -253,14 +253,14 @@ def verify(
         inputs = None
         if originals is not None and avatars is not None:
             inputs = Inputs(
-                originals=_place(originals, stored=dask is not None),
-                avatars=_place(avatars, stored=dask is not None),
-                projection=projection,
-                pairing=pairing,
-                original_coordinates=original_coordinates,
-                avatar_coordinates=avatar_coordinates,
+                originals=_place(originals),
+                avatars=_place(avatars),
+                projection=_place(projection),
+                pairing=_place(pairing),
+                original_coordinates=_place(original_coordinates),
+                avatar_coordinates=_place(avatar_coordinates),
             )
-        findings = verify_record(record.read_bytes(), sha256=sha256, inputs=inputs, scheduler=dask)
+        findings = verify_record(_file(record), sha256=sha256, inputs=inputs, scheduler=dask)
         for finding in findings:
             word = {True: "agrees ", False: "DIFFERS", None: "to know"}[finding.agrees]
             typer.echo(f"{word}  {finding.what}{': ' if finding.detail else ''}{finding.detail}")
@@ -283,9 +283,9 @@ def _agreement(with_files: bool, with_hash: bool) -> str:
 
 @app.command()
 def avatarise(
-    originals: Annotated[Path, typer.Argument(help="CSV (also gzip) or Parquet, one row per individual.")],
+    originals: Annotated[str, typer.Argument(help=_A_TABLE)],
     output: Annotated[
-        Path,
+        str,
         typer.Option("--output", "-o", help="Where to write: .csv, .csv.gz or .parquet; replaced if it is there."),
     ],
     k: Annotated[int, typer.Option(help="Neighbours that an avatar draws on.")] = 20,
@@ -295,7 +295,7 @@ def avatarise(
     categorical: Categorical = None,
     drop: Drop = None,
     projection: Annotated[
-        Path | None, typer.Option(help="Write the projection here, for `measure --projection`.")
+        str | None, typer.Option(help="Write the projection here, for `measure --projection`.")
     ] = None,
     separator: Separator = None,
     decimal: DecimalMark = None,
@@ -308,10 +308,11 @@ def avatarise(
         from local_cloaking.measuring import avatarise_file
         from local_cloaking.tables import CsvOptions
 
-        _refuse_targets((output, projection), (originals,))
+        source, target, space = _place(originals), _target(output), _target(projection)
+        _refuse_targets((target, space), (source,))
         made = avatarise_file(
-            originals,
-            output.name,
+            source,
+            target.name,
             k=k,
             ncp=ncp,
             seed=seed,
@@ -320,9 +321,9 @@ def avatarise(
             drop=_names(drop),
             csv=CsvOptions(separator, decimal, encoding),
         )
-        if projection is not None:
-            write_whole(projection, made.projection, private=True, replace=True)
-        write_whole(output, made.avatars, private=True, replace=True)
+        if space is not None:
+            write_whole(space, made.projection, private=True, replace=True)
+        write_whole(target, made.avatars, private=True, replace=True)
         typer.echo(f"{made.n} avatars (k={k}, ncp={ncp}) in {output}")
         return 0
 
@@ -331,7 +332,7 @@ def avatarise(
 
 @app.command()
 def advise(
-    originals: Annotated[Path, typer.Argument(help="CSV (also gzip) or Parquet, one row per individual.")],
+    originals: Annotated[str, typer.Argument(help=_A_TABLE)],
     threshold: Annotated[str, typer.Option(metavar="T", help="The smallest Local Cloaking that is to pass.")],
     margin: Annotated[str, typer.Option(metavar="M", help="By how much it is to exceed the threshold.")] = "0",
     k_min: Annotated[int, typer.Option(help="The smallest k to try.")] = SMALLEST_ADVISED_K,
@@ -353,10 +354,10 @@ def advise(
     drop: Drop = None,
     data_set: Annotated[str | None, typer.Option(help="A name for what is written down.")] = None,
     json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write all that was tried here.")
+        str | None, typer.Option("--json", metavar="FILE", help="Write all that was tried here.")
     ] = None,
     report_file: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE", help="Write a page with plots (HTML) here.")
+        str | None, typer.Option("--report", metavar="FILE", help="Write a page with plots (HTML) here.")
     ] = None,
     language: Language = None,
     separator: Separator = None,
@@ -373,9 +374,10 @@ def advise(
         from local_cloaking.tables import CsvOptions
 
         _refuse_unknown_language(language)
-        _refuse_targets((json_file, report_file), (originals,))
+        source, advice_place, report_place = _place(originals), _target(json_file), _target(report_file)
+        _refuse_targets((advice_place, report_place), (source,))
         request = Request(
-            originals,
+            source,
             threshold,
             margin=margin,
             k_min=k_min,
@@ -392,13 +394,13 @@ def advise(
         )
         advice = advise_file(request, told=_tell_of_k)
         content = to_bytes(advice)
-        if report_file is not None:
+        if report_place is not None:
             from local_cloaking.audit.advice_report import draw_advice
 
-            write_whole(report_file, draw_advice(advice, language=language), replace=True)
-        if json_file is not None:
-            write_whole(json_file, content, replace=True)
-        typer.echo("\n".join(advice_lines(advice, None if json_file is None else str(json_file))))
+            write_whole(report_place, draw_advice(advice, language=language), replace=True)
+        if advice_place is not None:
+            write_whole(advice_place, content, replace=True)
+        typer.echo("\n".join(advice_lines(advice, None if advice_place is None else str(advice_place))))
         return NOT_PASSED if advice["k"] is None else 0
 
     _run(work)
@@ -411,17 +413,32 @@ def _tell_of_k(tried: TriedK) -> None:
         typer.echo(f"tried k = {tried.k}: Local Cloaking {figure}", err=True)
 
 
-def _place(table: str, *, stored: bool) -> Path | str:
-    """Return where a table lies: a path, or, where they can be read, a URI of object storage."""
-    if not stored and Path(table).is_dir():
-        raise InputError("a folder", remedy="give one file, or --dask to measure data sets", file=Path(table).name)
-    return table if stored and "://" in table else Path(table)
+def _place(name: str | None) -> Any:
+    """Return what names a table or a file, None where there is none; see `local_cloaking.sources`."""
+    from local_cloaking.sources import source_of
+
+    return None if name is None else source_of(name)
 
 
-def _refuse_targets(targets: Sequence[Path | None], sources: Sequence[Path | str | None]) -> None:
+def _target(name: str | None) -> Any:
+    place = _place(name)
+    if place is not None and not hasattr(place, "open"):
+        raise InputError("a database is no place to write to", remedy="name a file or a URI", file=place.name)
+    return place
+
+
+def _file(name: str) -> bytes:
+    with _place(name).open("rb") as stream:
+        return bytes(stream.read())
+
+
+def _refuse_targets(targets: Sequence[Any], sources: Sequence[Any]) -> None:
     """Refuse what cannot be written, or would be written over what is read, before any work is done."""
-    taken = {path.resolve() for path in sources if isinstance(path, Path)}
+    taken: set[Any] = {_resolved(place) for place in sources if hasattr(place, "open")}
     for target in (path for path in targets if path is not None):
+        if not isinstance(target, Path):
+            _refuse_stored(target, taken)
+            continue
         if target.exists() and not target.is_file():
             kind = "a folder stands" if target.is_dir() else "no plain file stands"
             raise InputError(f"{kind} where the file is to be written", remedy=_OTHER, file=target.name)
@@ -432,6 +449,16 @@ def _refuse_targets(targets: Sequence[Path | None], sources: Sequence[Path | str
             )
         taken.add(target.resolve())
         _refuse_unwritable(target.resolve())
+
+
+def _resolved(place: Any) -> Any:
+    return place.resolve() if isinstance(place, Path) else str(place)
+
+
+def _refuse_stored(target: Any, taken: set[Any]) -> None:
+    if str(target) in taken:
+        raise InputError("it would be written over another file of this command", remedy=_OTHER, file=target.name)
+    taken.add(str(target))
 
 
 def _refuse_unwritable(target: Path) -> None:
@@ -465,7 +492,7 @@ def _run(work: Callable[[], int]) -> None:
         raise  # The reader of our output has gone: that is no refusal.
     except OSError as error:
         # Only what the system says: no traceback for a file that is not there.
-        _refuse(f"{error.filename or 'file'}: {error.strerror or error}")
+        _refuse(f"{error.filename or 'file'}: {error.strerror}" if error.strerror else str(error))
     except MemoryError:
         _refuse("there is not enough memory for tables of this size")
     else:
@@ -482,7 +509,7 @@ def _names(options: list[str] | None) -> list[str]:
     return [name for names in csv.reader(options or [], skipinitialspace=True) for name in names if name]
 
 
-def _tell(record: dict[str, Any], json_file: Path | None, report_file: Path | None, language: str | None) -> None:
+def _tell(record: dict[str, Any], json_file: Any, report_file: Any, language: str | None) -> None:
     from local_cloaking.audit.record import to_bytes
     from local_cloaking.audit.store import write_whole
     from local_cloaking.summary import print_summary

@@ -75,6 +75,9 @@ RANK_TOLERANCE = 1e-10
 EQUAL_EIGENVALUES = 1e-8
 #: Two fits on the same table agree at least to this share; else a projection is another table's: refused.
 SAME_FIT = 1e-6
+#: Coordinates handed over are those of a row where they lie no further off than this share of the originals'
+#: spread: what is written with five digits.
+SAME_COORDINATES = 1e-4
 
 # What the record shows beside the figure ----------------------------------------------------------------------
 #: Local Cloaking is shown for each number of components up to this one.

@@ -1,4 +1,4 @@
-"""From files to a measure: what the command line and the operators share.
+"""From tables to a measure: what the command line and the operators share.
 
 Reads the inputs, measures, and returns the result with everything that the record says of the inputs.
 """
@@ -6,15 +6,18 @@ Reads the inputs, measures, and returns the result with everything that the reco
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from local_cloaking.audit.record import measure_entries
 from local_cloaking.errors import InputError
 from local_cloaking.limits import MIN_GROUP_SIZE, REMEDIATION_SHARE
+from local_cloaking.octopize import is_unshuffled, with_coordinates
+from local_cloaking.sources import SqlTable, source_of
 from local_cloaking.tables.files import AS_FOUND, CsvOptions
 
 if TYPE_CHECKING:
@@ -25,15 +28,18 @@ if TYPE_CHECKING:
     from local_cloaking.tables import Table
     from local_cloaking.threads import Progress
 
+#: Tables whose rows may be paired by their order.
+_ROW_BY_ROW = ("originals", "avatars", "original_coordinates", "avatar_coordinates")
+
 
 @dataclass(frozen=True)
 class Inputs:
-    """Which files to measure, and how to read them. Each file is a path or an object with ``open``.
+    """Which tables to measure, and how to read them. Each is named as `local_cloaking.sources` says.
 
     Attributes
     ----------
     originals, avatars
-        CSV (also gzip) or Parquet.
+        The two tables.
     projection
         The JSON file that the avatarisation wrote.
     pairing
@@ -111,7 +117,8 @@ def measure_files(
     from local_cloaking.metric import local_cloaking
 
     started = time.perf_counter()
-    read = _read(inputs, key, categorical)
+    inputs = with_coordinates(inputs)
+    read = _read(inputs, key, categorical, drop, groups)
     if k is not None:
         checked_k(k, len(read.originals))
     result = local_cloaking(
@@ -241,17 +248,22 @@ class _Read:
     described: dict[str, dict[str, Any]]
 
 
-def _read(inputs: Inputs, key: str | None, categorical: Collection[str]) -> _Read:
-    """Read all files, and describe each for the record."""
-    from local_cloaking.tables import read_pair, read_table
+def _read(
+    inputs: Inputs, key: str | None, categorical: Collection[str], drop: Collection[str], groups: Collection[str]
+) -> _Read:
+    """Read all tables, and describe each for the record."""
+    from local_cloaking.tables import read_pair, read_table, rows_sha256_of
 
     dialect = asdict(inputs.csv)
     pairing = None if inputs.pairing is None else read_table(inputs.pairing, text_columns=None, **dialect)
+    keys = _key_columns(key, pairing)
+    _refuse_rows_without_order(inputs, paired_by_key=bool(keys))
     originals, avatars = read_pair(
         inputs.originals,
         inputs.avatars,
-        text_columns=_key_columns(key, pairing),
+        text_columns=keys,
         categorical=categorical,
+        leave_out=set(drop) - set(groups),
         **dialect,
     )
     tables = {"originals": originals, "avatars": avatars}
@@ -261,6 +273,9 @@ def _read(inputs: Inputs, key: str | None, categorical: Collection[str]) -> _Rea
     if coordinates is not None:
         tables["original_coordinates"], tables["avatar_coordinates"] = coordinates
     described = {name: asdict(table.source) for name, table in tables.items() if table.source is not None}
+    if is_unshuffled(described["avatars"]["name"]):
+        # What leaves is the same rows in another order: by this hash `require_passed` knows them.
+        described["avatars"]["rows_sha256"] = rows_sha256_of(avatars.frame)
     projection = None
     if inputs.projection is not None:
         projection, described["projection"] = read_projection(inputs.projection)
@@ -284,6 +299,23 @@ def now(zone: tzinfo | None = None) -> str:
     True
     """
     return datetime.now(UTC).astimezone(zone).isoformat(timespec="seconds")
+
+
+def _refuse_rows_without_order(inputs: Inputs, *, paired_by_key: bool) -> None:
+    """Refuse to pair rows by an order that they do not have."""
+    places = {
+        name: source_of(source)
+        for name, source in vars(inputs).items()
+        if name in _ROW_BY_ROW and source is not None
+    }
+    for name, place in places.items():
+        by_order = not paired_by_key or "coordinates" in name or inputs.original_coordinates is not None
+        if isinstance(place, SqlTable) and by_order:
+            raise InputError(
+                "the rows of a database have no order: by it, originals and avatars would be paired by chance",
+                remedy="pair them by a `key` or by a pairing table; coordinates need files",
+                file=place.name,
+            )
 
 
 def _key_columns(key: str | None, pairing: Table | None) -> tuple[str, ...]:
@@ -368,10 +400,25 @@ def _read_coordinates(inputs: Inputs) -> tuple[Table, Table] | None:
         )
     from local_cloaking.tables import read_table
 
-    one, other = (read_table(source, **asdict(inputs.csv)) for source in given)
+    one, other = (_in_their_order(read_table(source, **asdict(inputs.csv))) for source in given)
     for table in (one, other):
         _refuse_other_than_numbers(table.frame)
     return one, other
+
+
+def _in_their_order(table: Table) -> Table:
+    """Return components that bear their number, ``Dim. 1``, in the order of their numbers."""
+    numbers = [re.fullmatch(r"Dim\. ?([0-9]+)", str(name)) for name in table.frame.columns]
+    known = [int(number[1]) for number in numbers if number is not None]
+    if len(known) < len(numbers):
+        return table
+    if sorted(known) != list(range(1, len(known) + 1)):
+        raise InputError(
+            "the components of the coordinates are not numbered from 1 on",
+            remedy="give all of them, each once",
+            file=table.source.name if table.source else None,
+        )
+    return replace(table, frame=table.frame.iloc[:, [known.index(number) for number in sorted(known)]])
 
 
 def _refuse_other_than_numbers(frame: pd.DataFrame) -> None:
@@ -411,7 +458,7 @@ def avatarise_file(
     Parameters
     ----------
     originals
-        A path or an object with ``open``.
+        The table; see `local_cloaking.sources`.
     name
         Name of the avatars' file, which says its format.
     k, ncp, seed, key, categorical
@@ -433,7 +480,15 @@ def avatarise_file(
     from local_cloaking.tables import checked_format, read_table, table_bytes
 
     checked_format(name)
-    table = read_table(originals, text_columns=_key_columns(key, None), categorical=categorical, **asdict(csv))
+    _refuse_rows_without_order(Inputs(originals, None), paired_by_key=key is not None)
+    table = read_table(
+        originals,
+        text_columns=_key_columns(key, None),
+        categorical=categorical,
+        leave_out=drop,
+        hash_all=False,
+        **asdict(csv),
+    )
     absent = sorted(set(drop) - set(table.frame.columns))
     if absent:
         raise InputError("to be dropped, but not in the originals", column=absent[0], remedy="correct the name")

@@ -25,6 +25,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from local_cloaking.binding import binding_warnings
 from local_cloaking.errors import InputError
 from local_cloaking.groups import checked_group_columns, checked_min_group_size, group_entries
 from local_cloaking.ladder import Ladder, measure_ladder
@@ -69,9 +70,10 @@ class LocalCloaking:
         Components used.
     space
         ``handed over`` (the avatarisation's projection), ``refitted`` (fitted anew on the originals), or
-        ``coordinates`` (bare coordinates: they prove nothing about the table that leaves).
+        ``coordinates`` (handed over row by row).
     avatars_table
-        ``verified`` where the avatars were projected from all of their own columns; ``not verified`` for bare
+        ``verified`` where the avatars were projected from all of their own columns, or the coordinates handed over
+        are those of all of their own columns, see `local_cloaking.binding`; ``not verified`` for other
         coordinates, and where a column of theirs was left out.
     explained
         Share of the variance that each component explains; empty for bare coordinates.
@@ -191,7 +193,8 @@ def local_cloaking(
         Columns to leave out of the measure; warned where the avatars have them.
     coordinates
         Bare coordinates of originals and avatars, each of shape (n, p), p at least ``ncp``, row by row as
-        the tables, instead of a projection. Warned: they say nothing about the table that leaves.
+        the tables, instead of a projection. Warned where they are not those of the tables: they say nothing about
+        the table that leaves then.
     ladder
         Whether to measure with 1 to 10 components, too.
     groups
@@ -233,7 +236,7 @@ def local_cloaking(
         strict_counts=counts.strictly_closer,
         ncp=space.ncp,
         space=space.kind,
-        avatars_table="verified" if paired.whole and coordinates is None else "not verified",
+        avatars_table="verified" if paired.whole and space.bound else "not verified",
         explained=space.explained,
         pairing=paired.by,
         evidence=evidence,
@@ -316,6 +319,8 @@ class _Space:
     #: Of more components: the fit on the originals, or the bare coordinates.
     fitted: FAMD | None = None
     bare: tuple[Floats, Floats] | None = None
+    #: Whether the avatars' coordinates are known to be those of their table.
+    bound: bool = True
 
 
 def _pair(
@@ -520,20 +525,34 @@ def _bare_space(
                 f"the coordinates of the {name} are of shape {values.shape}, not ({len(table)}, {wanted} or more)",
                 remedy="give one row per row of the table, and at least ncp components",
             )
+    original_cells = encode(paired.originals, columns, "originals")
+    avatar_cells = encode(paired.avatars, columns, "avatars")
+    used = x[:, :wanted], y[:, :wanted]
+    principal = _principal_space(paired.originals, wanted, categorical)
+    projected = principal and (principal.project(original_cells), principal.project(avatar_cells))
+    not_bound = binding_warnings(used, projected, wanted)
+    if not_bound:
+        warnings.append("avatars_table: not verified; bare coordinates prove nothing about the table that leaves")
     return _Space(
         kind="coordinates",
-        originals=x[:, :wanted],
-        avatars=y[:, :wanted],
-        original_cells=encode(paired.originals, columns, "originals"),
-        avatar_cells=encode(paired.avatars, columns, "avatars"),
+        originals=used[0],
+        avatars=used[1],
+        original_cells=original_cells,
+        avatar_cells=avatar_cells,
         ncp=wanted,
         explained=(),
-        warnings=(
-            *warnings,
-            "avatars_table: not verified; bare coordinates prove nothing about the table that leaves",
-        ),
+        warnings=(*warnings, *not_bound),
         bare=(x[:, :LADDER_COMPONENTS], y[:, :LADDER_COMPONENTS]),
+        bound=not not_bound,
     )
+
+
+def _principal_space(originals: pd.DataFrame, ncp: int, categorical: Collection[str] | None) -> FAMD | None:
+    """Fit the space that coordinates are compared with; nothing is measured in it."""
+    try:
+        return FAMD(ncp, categorical).fit(originals)
+    except InputError:
+        return None  # Fewer components, or a cut between equal ones: there is no such space.
 
 
 def warnings_of(

@@ -15,6 +15,7 @@ import pytest
 
 from local_cloaking.audit import store
 from local_cloaking.audit.store import EvidenceExistsError, write_whole
+from local_cloaking.sources import stored_path
 
 
 def names_in(folder: Path) -> list[str]:
@@ -244,33 +245,27 @@ def test_folder_in_the_way_is_an_error(tmp_path: Path) -> None:
     assert names_in(tmp_path) == ["record.json"]
 
 
-class _Object:
-    """An object in a store: it appears when its stream is closed without an error."""
-
-    def __init__(self, content: bytes | None = None) -> None:
-        self.content = content
-
-    def exists(self) -> bool:
-        return self.content is not None
-
-    def open(self, mode: str) -> io.BytesIO:
-        assert mode == "wb"
-        target = self
-
-        class Upload(io.BytesIO):
-            def __exit__(self, kind: Any, *rest: Any) -> None:
-                if kind is None:
-                    target.content = self.getvalue()
-
-        return Upload()
-
-
 def test_object_storage_is_written_in_one_upload_and_not_overwritten() -> None:
-    one = _Object()
+    one = stored_path("memory://bucket/one")
     write_whole(one, b"first")
-    assert one.content == b"first"
+    assert one.read_bytes() == b"first"
     with pytest.raises(EvidenceExistsError):
         write_whole(one, b"second")
-    assert one.content == b"first"
+    assert one.read_bytes() == b"first"
     write_whole(one, b"third", replace=True)
-    assert one.content == b"third"
+    assert one.read_bytes() == b"third"
+
+
+def test_storage_that_cannot_be_written_is_an_oserror_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    class LostError(Exception):
+        """As a package for object storage raises them."""
+
+    def lost(*_: Any, **__: Any) -> None:
+        raise LostError("unmistakable")
+
+    two = stored_path("memory://bucket/two")
+    monkeypatch.setattr(type(two.fs), "pipe_file", lost)
+    with pytest.raises(ConnectionError, match="two: the storage cannot be reached") as caught:
+        write_whole(two, b"content")
+    assert "unmistakable" not in str(caught.value)
+    assert not two.exists()

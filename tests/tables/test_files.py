@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from local_cloaking.errors import InputError
-from local_cloaking.tables import files
+from local_cloaking.tables import packing
 from local_cloaking.tables.files import SourceFile, read_pair, read_table, sha256_of
 
 FRENCH = "âge;taille\n41;1,5\n39;2,25\n"
@@ -79,10 +79,10 @@ def test_object_storage_is_read_once() -> None:
     assert sha256_of(remote) == table.source.sha256
 
 
-def test_unreachable_files_are_no_refusal(tmp_path: Path) -> None:
+def test_unreachable_files_are_no_refusal_but_an_empty_folder_is(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_table(tmp_path / "absent.csv")
-    with pytest.raises(IsADirectoryError):
+    with pytest.raises(InputError, match="holds no"):
         read_table(tmp_path)
     with pytest.raises(FileNotFoundError):
         sha256_of(tmp_path / "absent.csv")
@@ -113,7 +113,7 @@ def test_broken_files(write, content: bytes) -> None:
 
 
 def test_decompression_stops_at_the_limit(write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "SMALLEST_LIMIT", 1000)
+    monkeypatch.setattr(packing, "SMALLEST_LIMIT", 1000)
     with pytest.raises(InputError, match="unpacks to more"):
         read_table(write(gzip.compress(b"a,b\n" + b"1,2\n" * 1_000_000)))
 

@@ -141,6 +141,6 @@ def test_damaged_page() -> None:
 
 
 def test_absurd_size_is_refused_before_reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("local_cloaking.tables.parquet.LARGEST_CELLS", 5)
+    monkeypatch.setattr("local_cloaking.tables.arrow.LARGEST_CELLS", 5)
     monkeypatch.setattr(pq.ParquetFile, "read", lambda *_, **__: pytest.fail("read"))
     assert refusal(stored(pa.table({"x": [1, 2, 3], "y": [1, 2, 3]}))).rows == 3

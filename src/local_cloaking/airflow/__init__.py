@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from local_cloaking.airflow.operators.avatarise import AvatariseOperator
     from local_cloaking.airflow.operators.check import LocalCloakingCheckOperator
     from local_cloaking.airflow.operators.measure import LocalCloakingOperator
+    from local_cloaking.sources import SqlTable
 
 _HOMES = {
     "AvatariseOperator": "operators.avatarise",
@@ -27,11 +28,15 @@ _HOMES = {
     "require_passed": "guard",
 }
 
+#: Names of other rooms that a DAG's file needs beside those.
+_NEIGHBOURS = {"SqlTable": "local_cloaking.sources"}
+
 __all__ = [
     "AvatariseOperator",
     "LocalCloakingCheckOperator",
     "LocalCloakingNotifier",
     "LocalCloakingOperator",
+    "SqlTable",
     "local_cloaking_advice",
     "local_cloaking_gate",
     "require_passed",
@@ -39,8 +44,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    home = _NEIGHBOURS[name] if name in _NEIGHBOURS else f"{__name__}.{_HOMES[name]}"
+    value = getattr(import_module(home), name)
     globals()[name] = value
     return value

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from local_cloaking.errors import InputError
+from local_cloaking.sources import HeldTable, SqlTable, held, source_of
 from local_cloaking.whole import whole_number
 
 
@@ -114,31 +115,80 @@ def mapping(value: Any, argument: str, producer: str) -> dict[str, Any]:
     return value
 
 
+class TableArgument:
+    """An argument that names a table, or is one.
+
+    A table of an earlier task is held, so that none of its cells is shown: Airflow writes down, and shows in its
+    interface, the rendered arguments of each task.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, task: Any, owner: type | None = None) -> Any:
+        if task is None:
+            return self
+        try:
+            return task.__dict__[self._name]
+        except KeyError:
+            raise AttributeError(self._name) from None
+
+    def __set__(self, task: Any, value: Any) -> None:
+        task.__dict__[self._name] = held(value)
+
+
+def table(value: Any, argument: str) -> Any:
+    """Return what names a table; see `local_cloaking.sources`.
+
+    Raises
+    ------
+    InputError
+        If nothing was given, or it names nothing that can be opened here.
+
+    Examples
+    --------
+    >>> table("sql://warehouse/patients", "originals")
+    SqlTable('sql://warehouse/patients')
+    """
+    value = held(value)
+    if isinstance(value, SqlTable | HeldTable):
+        return value
+    if hasattr(value, "open") and not isinstance(value, PurePosixPath | PureWindowsPath):
+        return value  # An ObjectStoragePath, made by the author of the DAG.
+    rendered = text(None if value is None else os.fspath(value), argument)
+    if rendered is None:
+        raise InputError(f"the argument `{argument}` is missing", remedy="give a path or a URI")
+    return source_of(rendered, _stored)
+
+
 def location(value: Any, argument: str) -> Any:
     """Return where a file lies: a `Path`, or an ``ObjectStoragePath`` for a URI.
 
     Raises
     ------
     InputError
-        If nothing was given.
+        If nothing was given, or it is no file.
 
     Examples
     --------
     >>> str(location("/data/avatars.csv", "avatars"))
     '/data/avatars.csv'
     """
-    if hasattr(value, "open") and not isinstance(value, PurePosixPath | PureWindowsPath):
-        return value  # An ObjectStoragePath, made by the author of the DAG.
-    rendered = text(None if value is None else os.fspath(value), argument)
-    if rendered is None:
-        raise InputError(f"the argument `{argument}` is missing", remedy="give a path or a URI")
-    if rendered.startswith("file://"):
-        return Path(rendered.removeprefix("file://"))
-    if "://" in rendered:
-        from airflow.providers.common.compat.sdk import ObjectStoragePath
+    place = table(value, argument)
+    if isinstance(place, SqlTable | HeldTable):
+        raise InputError(f"the argument `{argument}` names no file", remedy="give a path or a URI")
+    return place
 
-        return ObjectStoragePath(rendered)
-    return Path(rendered)
+
+def _stored(uri: str) -> Any:
+    from airflow.providers.common.compat.sdk import ObjectStoragePath
+
+    return ObjectStoragePath(uri)
+
+
+def optional_table(value: Any, argument: str) -> Any:
+    """Return what names an optional table, or None where none was given."""
+    return None if value is None else table(value, argument)
 
 
 def refuse_same_place(**places: Any) -> None:

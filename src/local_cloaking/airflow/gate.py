@@ -62,8 +62,8 @@ def local_cloaking_gate(
     """Measure avatars and stop the DAG when their Local Cloaking is below the threshold.
 
     :param group_id: Name of the group.
-    :param originals: Path or URI of the originals. (templated)
-    :param avatars: Path or URI of the avatars. (templated)
+    :param originals: What names the originals; see `LocalCloakingOperator`. (templated)
+    :param avatars: What names the avatars. (templated)
     :param threshold: The smallest Local Cloaking that passes, above 0. (templated)
     :param data_set: A name for the record; by default the group's. (templated)
     :param outlet: An Asset, or a list of them, updated when the verdict is ``passed``.

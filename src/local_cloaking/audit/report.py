@@ -282,7 +282,7 @@ def _words(language: Language) -> dict[str, str]:
         "a category of its own": language.text("a category of its own"),
         "handed over": language.text("handed over by the avatarisation"),
         "refitted": language.text("fitted anew on the originals"),
-        "coordinates": language.text("bare coordinates, which prove nothing about the table that leaves"),
+        "coordinates": language.text("coordinates handed over row by row"),
         "verified": language.text("yes, all of their columns"),
         "not verified": language.text("no, not verified"),
         "originals": language.text("Originals"),

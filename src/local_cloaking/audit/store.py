@@ -12,6 +12,7 @@ from pathlib import Path, PosixPath, WindowsPath
 from typing import Any
 
 from local_cloaking.errors import LocalCloakingError
+from local_cloaking.tables.partitions import storage_errors
 
 #: Errors by which a file system says that it has no hard links.
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
@@ -53,11 +54,14 @@ def write_whole(path: Any, content: bytes, *, private: bool = False, replace: bo
     if isinstance(path, PosixPath | WindowsPath):  # not Path: some versions' object-storage paths are Paths too
         _write_local(path, content, private=private, replace=replace)
         return
-    if not replace and path.exists():
+    with storage_errors(path.name):
+        taken = not replace and path.exists()
+    if taken:
         raise EvidenceExistsError(f"{path} is already there and is not overwritten")
-    # An object appears when its upload is complete, not before.
-    with path.open("wb") as stream:
-        stream.write(content)
+    # An object appears when its upload is complete, not before. Not by a stream: closed by an error in the middle,
+    # it would leave what came so far.
+    with storage_errors(path.name):
+        path.fs.pipe_file(path.path, content)
 
 
 def _write_local(path: Path, content: bytes, *, private: bool, replace: bool) -> None:

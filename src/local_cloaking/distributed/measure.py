@@ -41,6 +41,7 @@ from local_cloaking.neighbours import Progress
 from local_cloaking.pairing import evidence_of_samples, pairing_evidence
 from local_cloaking.projection import FAMD, cross_products, shares_of
 from local_cloaking.safeguards import judge_tables
+from local_cloaking.sources import HeldTable, SqlTable, source_of
 from local_cloaking.tables.cells import CellSummary
 from local_cloaking.tables.files import AS_FOUND
 
@@ -128,6 +129,9 @@ def measure_partitions(
 
 
 def _refuse_other_inputs(inputs: Inputs) -> None:
+    for name in ("originals", "avatars"):
+        if isinstance(source_of(getattr(inputs, name)), SqlTable | HeldTable):
+            _refuse({f"{name} that are no folder of Parquet files": True})
     _refuse(
         {
             "pairing": inputs.pairing is not None,

@@ -40,14 +40,11 @@ from local_cloaking.tables.columns import (
     summarise,
 )
 from local_cloaking.tables.files import SourceFile
-from local_cloaking.tables.parquet import Footprint, footprint, read_parquet
+from local_cloaking.tables.parquet import Footprint, footprint, read_parquet, refuse_other_schemas
 from local_cloaking.tables.partitions import DataSet, Partition, find_partitions, portable, read_partition
 from local_cloaking.tables.values import as_key, as_numbers
 
 Floats = NDArray[np.float64]
-
-#: The type of a column without a value in a file.
-_NO_TYPE = "null"
 
 
 @dataclass(frozen=True, repr=False)
@@ -140,7 +137,7 @@ def survey(engine: Engine, place: Any, key: str | None, table: str) -> Surveyed:
     looked = [engine.submit(_look, filesystem, path, key) for path in found.paths]
     seen: list[tuple[Partition, Footprint]] = engine.total(looked, operator.add)
     files, prints = [file for file, _ in seen], [seen_in for _, seen_in in seen]
-    _refuse_other_schemas(files, prints)
+    refuse_other_schemas([file.name for file in files], prints)
     rows = sum(seen_in.rows for seen_in in prints)
     if not rows:
         raise InputError(f"the {table} have no rows", rows=0, remedy="give at least one individual")
@@ -232,30 +229,6 @@ def _in_file(name: str) -> Iterator[None]:
         yield
     except InputError as error:
         raise error.in_file(name) from None
-
-
-def _refuse_other_schemas(files: Sequence[Partition], prints: Sequence[Footprint]) -> None:
-    first = prints[0].types
-    kinds = dict(first)
-    for file, seen in zip(files, prints, strict=True):
-        lacking = sorted(set(first) ^ set(seen.types))
-        if lacking:
-            raise InputError(
-                f"it stands in some partitions only, and {len(lacking) - 1} other columns too",
-                column=lacking[0],
-                remedy="write all partitions with the same columns",
-                file=file.name,
-            )
-        for name, kind in seen.types.items():
-            if _NO_TYPE in (kind, kinds[name]):
-                kinds[name] = kind if kinds[name] == _NO_TYPE else kinds[name]
-            elif kind != kinds[name]:
-                raise InputError(
-                    f"it is {kind} here, and {kinds[name]} in another partition",
-                    column=name,
-                    remedy="write all partitions with the same types",
-                    file=file.name,
-                )
 
 
 def _source(found: DataSet, files: Sequence[Partition], rows: int) -> SourceFile:

@@ -9,6 +9,7 @@ from local_cloaking.tables.files import (
     read_bytes,
     read_pair,
     read_table,
+    rows_sha256_of,
     sha256_of,
 )
 from local_cloaking.tables.writing import checked_format, table_bytes
@@ -21,6 +22,7 @@ __all__ = [
     "read_bytes",
     "read_pair",
     "read_table",
+    "rows_sha256_of",
     "sha256_of",
     "table_bytes",
 ]

@@ -22,6 +22,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from local_cloaking.errors import InputError
+from local_cloaking.tables.arrow import unread
 from local_cloaking.tables.csv_columns import (
     MISSING,
     DecidedColumns,
@@ -76,11 +77,14 @@ class ParsedCsv:
         How the file is written.
     rows
         Number of rows under the header.
+    names
+        All columns, also those that were left out.
     """
 
     decided: DecidedColumns
     dialect: Dialect
     rows: int
+    names: tuple[str, ...]
 
 
 def parse_csv(
@@ -88,6 +92,7 @@ def parse_csv(
     *,
     text_columns: Collection[str] | None = (),
     categorical: Collection[str] = (),
+    leave_out: Collection[str] = (),
     separator: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
@@ -103,6 +108,8 @@ def parse_csv(
         does not have are passed over. None: all columns.
     categorical
         Columns declared as categories: kept as text where their type cannot be told, instead of refused.
+    leave_out
+        Columns of which nothing is kept but the names, and that are not looked at.
     separator, decimal, encoding
         How the file is written; what is None is found out.
 
@@ -133,7 +140,8 @@ def parse_csv(
         # A row of one missing cell is an empty line: only those at the end are no rows.
         data = data.rstrip(b"\r\n") + b"\n"
     _refuse_stray_quotes(data, separator)
-    cells = _cells(data, separator, _names(data, separator))
+    names = _names(data, separator)
+    cells = _cells(data, separator, names, frozenset(leave_out))
     decided = decide_columns(
         cells,
         text_columns=frozenset(cells.column_names if text_columns is None else text_columns),
@@ -142,7 +150,7 @@ def parse_csv(
         decimal=decimal,
     )
     shown = None if separator == _NO_SEPARATOR else separator
-    return ParsedCsv(decided, Dialect(shown, decided.decimal, found_encoding), cells.num_rows)
+    return ParsedCsv(decided, Dialect(shown, decided.decimal, found_encoding), cells.num_rows, tuple(names))
 
 
 def to_frame(parsed: ParsedCsv, other: ParsedCsv | pd.DataFrame | None = None) -> pd.DataFrame:
@@ -168,7 +176,8 @@ def to_frame(parsed: ParsedCsv, other: ParsedCsv | pd.DataFrame | None = None) -
         name: as_series(one_reading(name, column, partners.get(name)))
         for name, column in parsed.decided.columns.items()
     }
-    return pd.DataFrame(series)
+    columns = {name: series[name] if name in series else unread(parsed.rows) for name in parsed.names}
+    return pd.DataFrame(columns)
 
 
 def _whole_columns(table: ParsedCsv | pd.DataFrame | None) -> Collection[str]:
@@ -248,8 +257,8 @@ def _refuse_junk(data: bytes) -> None:
         if len(block.translate(None, _JUNK)) != len(block):
             raise InputError(
                 "the file holds bytes that no text holds (NUL or control characters)",
-                remedy="hand over CSV, gzipped CSV or Parquet; for UTF-16 without a byte order mark, name "
-                "the encoding in the option `encoding`",
+                remedy="hand over CSV, Parquet, Feather, SAS or Stata, also packed by gzip or zstd; for "
+                "UTF-16 without a byte order mark, name the encoding in the option `encoding`",
             )
 
 
@@ -389,7 +398,7 @@ def _stray_quote(data: bytes, position: int) -> InputError:
     )
 
 
-def _cells(data: bytes, separator: str, names: list[str]) -> pa.Table:
+def _cells(data: bytes, separator: str, names: list[str], leave_out: frozenset[str]) -> pa.Table:
     """Split the file into a table of text, a missing cell being null."""
     ragged: list[int] = []
 
@@ -399,6 +408,7 @@ def _cells(data: bytes, separator: str, names: list[str]) -> pa.Table:
 
     # Numbered names: a header may hold line breaks, and Arrow looks the types up by name.
     numbered = [str(position) for position in range(len(names))]
+    wanted = [number for number, name in zip(numbered, names, strict=True) if name not in leave_out]
     # Arrow counts empty lines before the header among the rows to skip.
     empty = len(_LINE_END.findall(data[: len(data) - len(data.lstrip(b"\r\n"))]))
     try:
@@ -412,6 +422,7 @@ def _cells(data: bytes, separator: str, names: list[str]) -> pa.Table:
                 invalid_row_handler=skip,
             ),
             arrow_csv.ConvertOptions(
+                include_columns=wanted,
                 column_types=dict.fromkeys(numbered, pa.string()),
                 strings_can_be_null=True,
                 null_values=list(MISSING),
@@ -430,7 +441,7 @@ def _cells(data: bytes, separator: str, names: list[str]) -> pa.Table:
         raise InputError(
             "the file has a header but no rows", remedy="hand over a table with at least one row", rows=0
         )
-    return table.rename_columns(names)
+    return table.rename_columns([names[int(number)] for number in wanted])
 
 
 def _ragged(data: bytes, separator: str, width: int, count: int) -> InputError:

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import io
 import os
-import zlib
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
-from pathlib import Path, PurePosixPath
-from typing import IO, Any, Protocol
+from pathlib import PurePosixPath
+from typing import IO, Protocol, TypeAlias
 
 import pandas as pd
+import pyarrow as pa
 
 from local_cloaking.errors import InputError
+from local_cloaking.sources import HeldTable, SqlTable, source_of
 from local_cloaking.tables import csv, parquet, partitions
-
-LARGEST_UNPACKED = 8 << 30
-LARGEST_RATIO = 200
-SMALLEST_LIMIT = 256 << 20
-_GZIP = b"\x1f\x8b"
-_CHUNK = 1 << 20
+from local_cloaking.tables.packing import unpacked
 
 
 class Readable(Protocol):
@@ -35,7 +29,8 @@ class Readable(Protocol):
         """Open the file for reading bytes."""
 
 
-Source = str | os.PathLike[str] | Readable
+#: What names a table; see `local_cloaking.sources`.
+Source: TypeAlias = str | os.PathLike[str] | Readable | SqlTable | HeldTable | pd.DataFrame | pa.Table
 
 
 @dataclass(frozen=True)
@@ -53,20 +48,25 @@ AS_FOUND = CsvOptions()
 
 @dataclass(frozen=True)
 class SourceFile:
-    """The file that a table was read from.
+    """The file that a table was read from, or what else held it.
 
     Parameters
     ----------
     name
-        Name of the file without its folder, which may tell more than a report should.
+        Name of the file without its folder, which may tell more than a report should; of a table in a
+        database, its name with its schema.
     size, sha256
-        Of the bytes as they are stored, packed or not.
+        Of the bytes as they are stored, packed or not; of a table that is no file, of its rows, see
+        `local_cloaking.tables.fingerprint`.
     rows
         Rows of the table, without the header.
     format
-        "csv" or "parquet".
+        "csv", "parquet", "feather", "sas7bdat", "xport" (SAS transport), "stata", "sql", or "table" for one in
+        memory.
     separator, decimal, encoding
-        How a CSV file is written; None for Parquet, and no separator for a CSV file of one column.
+        How a CSV file is written; None for others, and no separator for a CSV file of one column.
+    rows_sha256
+        Of the rows in whatever order, where a file with the same rows in another order is to be known by them.
     """
 
     name: str
@@ -77,6 +77,7 @@ class SourceFile:
     separator: str | None = None
     decimal: str | None = None
     encoding: str | None = None
+    rows_sha256: str | None = None
 
 
 @dataclass(frozen=True)
@@ -92,24 +93,30 @@ def read_table(
     *,
     text_columns: Collection[str] | None = (),
     categorical: Collection[str] = (),
+    leave_out: Collection[str] = (),
+    hash_all: bool = True,
     separator: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
 ) -> Table:
-    r"""Read one table, CSV or Parquet, gzipped or not; the content tells which, not the name.
+    r"""Read one table; of a file, the content tells the format, not the name.
 
     Parameters
     ----------
     source
-        A path, or an object with ``name`` and ``open("rb")``.
+        What names it, see `local_cloaking.sources`, or an object with ``name`` and ``open("rb")``.
     text_columns
         The key, or None for all columns: kept as the text of a CSV file, without looking for numbers, dates
         or truth values in them. Names that the table does not have are passed over.
     categorical
         The declared categories: kept as the text of a CSV file where their type cannot be told, instead of
-        refused. Without meaning for Parquet.
+        refused. Without meaning for other formats.
+    leave_out
+        Columns that are not needed: they stand in the table without cells.
+    hash_all
+        Whether their cells are hashed all the same where the table is no file; of files, all bytes are.
     separator, decimal, encoding
-        How a CSV file is written; what is None is found out. Without meaning for Parquet.
+        How a CSV file is written; what is None is found out. The encoding holds for SAS and Stata, too.
 
     Returns
     -------
@@ -126,6 +133,7 @@ def read_table(
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "originals.csv")
     ...     _ = path.write_bytes(b"age,arm\n41,a\n39,b\n")
@@ -137,7 +145,8 @@ def read_table(
     >>> table.source.name, table.source.rows, table.source.separator
     ('originals.csv', 2, ',')
     """
-    return _table(_load(source, _Options(text_columns, categorical, separator, decimal, encoding)), None)
+    options = _Options(text_columns, categorical, leave_out, separator, decimal, encoding)
+    return _table(_load(source, options, hash_all=hash_all), None)
 
 
 def read_pair(
@@ -146,6 +155,7 @@ def read_pair(
     *,
     text_columns: Collection[str] | None = (),
     categorical: Collection[str] = (),
+    leave_out: Collection[str] = (),
     separator: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
@@ -160,9 +170,9 @@ def read_pair(
     Parameters
     ----------
     originals, avatars
-        The two files, each as in `read_table`.
-    text_columns, categorical, separator, decimal, encoding
-        As in `read_table`, for both files.
+        The two tables, each as in `read_table`.
+    text_columns, categorical, leave_out, separator, decimal, encoding
+        As in `read_table`, for both tables; of the avatars, all cells are hashed.
 
     Returns
     -------
@@ -180,6 +190,7 @@ def read_pair(
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     first, second = Path(folder, "originals.csv"), Path(folder, "avatars.csv")
     ...     _ = first.write_bytes(b"birth,age\n25/12/1980,41\n")
@@ -188,18 +199,20 @@ def read_pair(
     >>> avatars.frame["birth"][0].month
     4
     """
-    options = _Options(text_columns, categorical, separator, decimal, encoding)
-    first, second = _load(originals, options), _load(avatars, options)
+    options = _Options(text_columns, categorical, leave_out, separator, decimal, encoding)
+    first, second = _load(originals, options, hash_all=False), _load(avatars, options, hash_all=True)
     return _table(first, second), _table(second, first)
 
 
 def sha256_of(source: Source) -> str:
     r"""Hash a file piece by piece, as it is stored; of a folder of Parquet files, all of them together.
 
+    Of a table that is no file, its rows are hashed; see `local_cloaking.tables.fingerprint`.
+
     Parameters
     ----------
     source
-        As in `read_table`, or a folder; see `local_cloaking.tables.partitions`.
+        As in `read_table`.
 
     Raises
     ------
@@ -211,23 +224,47 @@ def sha256_of(source: Source) -> str:
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "avatars.csv")
     ...     _ = path.write_bytes(b"a\n1\n")
     ...     sha256_of(path)[:8]
     '309b0e45'
     """
-    path = _path(source)
-    if partitions.is_folder(path):
-        return partitions.sha256_of_folder(path)
-    with path.open("rb") as file:
+    place = source_of(source)
+    if isinstance(place, SqlTable):
+        from local_cloaking.tables.sql import sha256_of_sql
+
+        return sha256_of_sql(place)
+    if isinstance(place, HeldTable):
+        from local_cloaking.tables.memory import read_held
+
+        return read_held(place).sha256
+    if partitions.is_folder(place):
+        return partitions.sha256_of_folder(place)
+    with place.open("rb") as file:
         return partitions.hashed(file)[1]
+
+
+def rows_sha256_of(frame: pd.DataFrame) -> str:
+    """Hash the rows of a table, in whatever order they come; see `local_cloaking.tables.fingerprint`.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"age": [41, 39]})
+    >>> rows_sha256_of(frame) == rows_sha256_of(frame[::-1])
+    True
+    """
+    from local_cloaking.tables.memory import read_held
+
+    return read_held(HeldTable(frame)).sha256
 
 
 @dataclass(frozen=True)
 class _Options:
     text_columns: Collection[str] | None
     categorical: Collection[str]
+    leave_out: Collection[str]
     separator: str | None
     decimal: str | None
     encoding: str | None
@@ -245,7 +282,10 @@ class Content:
 
 @dataclass(frozen=True)
 class _Loaded:
-    file: Content
+    name: str
+    size: int
+    sha256: str
+    format: str
     content: csv.ParsedCsv | pd.DataFrame
 
 
@@ -259,38 +299,63 @@ def read_bytes(source: Source) -> Content:
     OSError
         If it cannot be reached.
     """
-    path = _path(source)
-    with path.open("rb") as file:
+    place = source_of(source)
+    if not hasattr(place, "open"):
+        raise InputError("it is no file", remedy="give a path or a URI")
+    name = PurePosixPath(place.name).name
+    with partitions.storage_errors(name), place.open("rb") as file:
         data: bytes = file.read()
-    name = PurePosixPath(path.name).name
     if not data:
         raise InputError("the file is empty", remedy="hand over a table with a header and rows", rows=0, file=name)
     return Content(name, len(data), hashlib.sha256(data).hexdigest(), data)
 
 
-def _path(source: Source) -> Any:
-    if isinstance(source, str) or not hasattr(source, "open"):
-        return Path(os.fspath(source))
-    return source
+def _load(source: Source, options: _Options, *, hash_all: bool) -> _Loaded:
+    place = source_of(source)
+    if isinstance(place, SqlTable):
+        from local_cloaking.tables.sql import read_sql
 
+        read = read_sql(place, leave_out=_unwanted(options), hash_all=hash_all)
+        return _Loaded(place.name, read.size, read.sha256, "sql", read.frame)
+    if isinstance(place, HeldTable):
+        from local_cloaking.tables.memory import read_held
 
-def _load(source: Source, options: _Options) -> _Loaded:
-    file = read_bytes(source)
+        held = read_held(place)
+        return _Loaded(place.name, held.size, held.sha256, "table", held.frame)
+    if partitions.is_folder(place):
+        from local_cloaking.tables.folders import read_folder
+
+        frame, parts, found = read_folder(place, text_columns=options.text_columns, leave_out=_unwanted(options))
+        return _Loaded(found.name, sum(part.size for part in parts), found.sha256(parts), "parquet", frame)
+    file = read_bytes(place)
     try:
-        return _Loaded(file, _parsed(file.data, options))
+        kind, content = _parsed(file.data, options)
     except InputError as error:
         raise error.in_file(file.name) from error
+    return _Loaded(file.name, file.size, file.sha256, kind, content)
 
 
-def _parsed(data: bytes, options: _Options) -> csv.ParsedCsv | pd.DataFrame:
-    if data.startswith(_GZIP):
-        data = _unpacked(data)
+def _unwanted(options: _Options) -> frozenset[str]:
+    return frozenset(options.leave_out) - frozenset(options.text_columns or ())
+
+
+def _parsed(data: bytes, options: _Options) -> tuple[str, csv.ParsedCsv | pd.DataFrame]:
+    from local_cloaking.tables import feather, statistical
+
+    data = unpacked(data)
+    unwanted = _unwanted(options)
     if data.startswith(parquet.MAGIC):
-        return parquet.read_parquet(data, text_columns=options.text_columns)
-    return csv.parse_csv(
+        return "parquet", parquet.read_parquet(data, text_columns=options.text_columns, leave_out=unwanted)
+    if data.startswith(feather.MAGICS):
+        return "feather", feather.read_feather(data, text_columns=options.text_columns, leave_out=unwanted)
+    kind = statistical.format_of(data)
+    if kind is not None:
+        return kind, statistical.read_statistical(data, kind, leave_out=unwanted, encoding=options.encoding)
+    return "csv", csv.parse_csv(
         data,
         text_columns=options.text_columns,
         categorical=options.categorical,
+        leave_out=unwanted,
         separator=options.separator,
         decimal=options.decimal,
         encoding=options.encoding,
@@ -298,40 +363,15 @@ def _parsed(data: bytes, options: _Options) -> csv.ParsedCsv | pd.DataFrame:
 
 
 def _table(loaded: _Loaded, other: _Loaded | None) -> Table:
-    file, content = loaded.file, loaded.content
+    content = loaded.content
     if isinstance(content, pd.DataFrame):
-        return Table(content, SourceFile(file.name, file.size, file.sha256, len(content), "parquet"))
+        source = SourceFile(loaded.name, loaded.size, loaded.sha256, len(content), loaded.format)
+        return Table(content, source)
     partner = other.content if other is not None else None
-    source = SourceFile(file.name, file.size, file.sha256, content.rows, "csv", **asdict(content.dialect))
+    source = SourceFile(
+        loaded.name, loaded.size, loaded.sha256, content.rows, loaded.format, **asdict(content.dialect)
+    )
     try:
         return Table(csv.to_frame(content, partner), source)
     except InputError as error:
-        raise error.in_file(file.name) from error
-
-
-def _unpacked(data: bytes) -> bytes:
-    """Decompress, up to a limit that no table reaches: a few megabytes can unpack to more than the memory."""
-    limit = min(LARGEST_UNPACKED, max(SMALLEST_LIMIT, LARGEST_RATIO * len(data)))
-    unpacked = _up_to(data, limit + 1)
-    if unpacked is None:
-        raise InputError(
-            "the gzip file is damaged or incomplete", remedy="write it again, or hand it over unpacked"
-        )
-    if len(unpacked) > limit:
-        raise InputError(
-            f"the gzip file unpacks to more than {limit >> 20} MB, {LARGEST_RATIO} times its size or more",
-            remedy="hand it over unpacked if it is a table",
-        )
-    return unpacked
-
-
-def _up_to(data: bytes, size: int) -> bytes | None:
-    unpacked = io.BytesIO()
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            while chunk := file.read(min(_CHUNK, size - unpacked.tell())):
-                unpacked.write(chunk)
-    except (OSError, EOFError, zlib.error):
-        # The bytes are in memory: an OSError speaks of their content.
-        return None
-    return unpacked.getvalue()
+        raise error.in_file(loaded.name) from error

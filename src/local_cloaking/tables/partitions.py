@@ -11,16 +11,21 @@ import json
 import os
 import pickle
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
+from urllib.parse import unquote
 
 from local_cloaking.errors import InputError
 
 SUFFIX = ".parquet"
 _CHUNK = 1 << 20
 #: Files without rows, by which a writer says that it is done, or checks what it wrote.
+#: How other writers say that a row has no value in the column that a folder stands for.
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_OF_A_VALUE = re.compile(r"[^=._/][^=/]*=[^/]*")
 _MARK = re.compile(r"_SUCCESS|_(started|committed)_[0-9]+|\..*\.crc")
 
 
@@ -53,6 +58,16 @@ class DataSet:
     paths: tuple[str, ...] = field(repr=False)
     folder: bool
     filesystem: Any = field(repr=False, default=None)
+    root: str = field(repr=False, default="")
+
+    def label(self, path: str) -> str:
+        """Return the name of a partition: with the folders of its own, as ``year=2026/part-0.parquet``."""
+        return _slashed(path).removeprefix(_slashed(self.root)).lstrip("/") if self.folder else _name(path)
+
+    def values(self, path: str) -> dict[str, str | None]:
+        """Return what the folders of a partition say of its rows, the value being None where it is missing."""
+        pairs = [part.split("=", 1) for part in self.label(path).split("/")[:-1]]
+        return {unquote(name): None if value == _NO_VALUE else unquote(value) for name, value in pairs}
 
     def sha256(self, partitions: Iterable[Partition]) -> str:
         """Return the hash of the whole, from those of its partitions in their order."""
@@ -63,7 +78,7 @@ class DataSet:
         return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def find_partitions(place: Any) -> DataSet:
+def find_partitions(place: Any, *, by_value: bool = False) -> DataSet:
     """Find the partitions of a data set.
 
     Parameters
@@ -72,6 +87,8 @@ def find_partitions(place: Any) -> DataSet:
         A folder of ``*.parquet`` files or one such file: a path, a URI, or an object with ``fs`` and ``path`` such
         as Airflow's ``ObjectStoragePath``. Marks of writers (``_SUCCESS``, ``_started_1``, ``_committed_1``,
         ``.part-0.parquet.crc``) are passed over.
+    by_value
+        Whether folders in the folder are looked into, whose names tell the value of a column: ``year=2026``.
 
     Raises
     ------
@@ -90,18 +107,21 @@ def find_partitions(place: Any) -> DataSet:
     ['part-9.parquet', 'part-10.parquet']
     """
     if hasattr(place, "fs") and hasattr(place, "path"):
-        return _find_stored(place.fs, str(place.path))
+        return _find_stored(place.fs, str(place.path), by_value=by_value)
     location = os.fspath(place)
     if "://" in location and not location.startswith("file://"):
         from fsspec.core import url_to_fs
 
-        return _find_stored(*url_to_fs(location))
-    return _find_local(Path(location.removeprefix("file://")))
+        return _find_stored(*url_to_fs(location), by_value=by_value)
+    return _find_local(Path(location.removeprefix("file://")), by_value=by_value)
 
 
 def is_folder(place: Any) -> bool:
     """Tell whether a path, local or in object storage, is a folder."""
-    return hasattr(place, "is_dir") and bool(place.is_dir())
+    if not hasattr(place, "is_dir"):
+        return False
+    with storage_errors(place.name):
+        return bool(place.is_dir())
 
 
 def sha256_of_folder(place: Any) -> str:
@@ -115,7 +135,7 @@ def sha256_of_folder(place: Any) -> str:
     >>> sha256_of_folder(folder)[:8]
     '1744a952'
     """
-    found = find_partitions(place)
+    found = find_partitions(place, by_value=True)
     return found.sha256(_hashed(found, path) for path in found.paths)
 
 
@@ -139,6 +159,24 @@ def read_partition(filesystem: Any, path: str) -> tuple[bytes, Partition]:
     """Read a partition once, whole, and hash the very bytes that were read."""
     data: bytes = Path(path).read_bytes() if filesystem is None else filesystem.cat_file(path)
     return data, Partition(_name(path), len(data), hashlib.sha256(data).hexdigest())
+
+
+@contextmanager
+def storage_errors(name: str) -> Iterator[None]:
+    """Turn whatever a package for object storage raises into an OSError: the place may be reached later.
+
+    Raises
+    ------
+    ConnectionError
+        Where it was no OSError already.
+    """
+    try:
+        yield
+    except (OSError, InputError, MemoryError):
+        raise
+    except Exception as error:
+        # Without what it says, which may hold more than the name of the place.
+        raise ConnectionError(f"{name}: the storage cannot be reached ({type(error).__name__})") from error
 
 
 def portable(filesystem: Any) -> Any:
@@ -184,26 +222,46 @@ def _without_session(options: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _find_local(place: Path) -> DataSet:
+def _find_local(place: Path, *, by_value: bool) -> DataSet:
     if not place.is_dir():
         with place.open("rb"):  # where it is not there, it says so
             return DataSet(place.name, (str(place.absolute()),), folder=False)
-    entries = [(str(entry.absolute()), entry.is_dir()) for entry in place.iterdir()]
-    return DataSet(place.resolve().name, _ordered(entries, place.name), folder=True)
+
+    def entries(folder: str) -> list[tuple[str, bool]]:
+        return [(str(entry.absolute()), entry.is_dir()) for entry in Path(folder).iterdir()]
+
+    root = str(place.absolute())
+    paths = _ordered(_walked(entries, root, by_value=by_value), place.name, root)
+    return DataSet(place.resolve().name, paths, folder=True, root=root)
 
 
-def _find_stored(filesystem: Any, path: str) -> DataSet:
+def _find_stored(filesystem: Any, path: str, *, by_value: bool) -> DataSet:
     filesystem.invalidate_cache()
     path = path.rstrip("/")
     name = _name(path)
     if filesystem.info(path)["type"] != "directory":
         return DataSet(name, (path,), folder=False, filesystem=filesystem)
-    listed = [entry for entry in filesystem.ls(path, detail=True) if entry["name"].rstrip("/") != path]
-    entries = [(entry["name"].rstrip("/"), entry["type"] == "directory") for entry in listed]
-    return DataSet(name, _ordered(entries, name), folder=True, filesystem=filesystem)
+
+    def entries(folder: str) -> list[tuple[str, bool]]:
+        listed = [entry for entry in filesystem.ls(folder, detail=True) if entry["name"].rstrip("/") != folder]
+        return [(entry["name"].rstrip("/"), entry["type"] == "directory") for entry in listed]
+
+    paths = _ordered(_walked(entries, path, by_value=by_value), name, path)
+    return DataSet(name, paths, folder=True, filesystem=filesystem, root=path)
 
 
-def _ordered(entries: list[tuple[str, bool]], name: str) -> tuple[str, ...]:
+def _walked(
+    entries: Callable[[str], list[tuple[str, bool]]], folder: str, *, by_value: bool
+) -> list[tuple[str, bool]]:
+    """List a folder, and in place of each folder of a value what that holds."""
+    found = []
+    for path, is_folder in entries(folder):
+        deeper = by_value and is_folder and _OF_A_VALUE.fullmatch(_name(path))
+        found += _walked(entries, path, by_value=True) if deeper else [(path, is_folder)]
+    return found
+
+
+def _ordered(entries: list[tuple[str, bool]], name: str, root: str) -> tuple[str, ...]:
     # Other hidden files may hold what nobody measured. A hidden folder, as that of a Delta table, says which files
     # beside it are no longer part of the table.
     seen = [(path, is_folder) for path, is_folder in entries if is_folder or not _MARK.fullmatch(_name(path))]
@@ -216,7 +274,8 @@ def _ordered(entries: list[tuple[str, bool]], name: str) -> tuple[str, ...]:
         )
     if not seen:
         raise InputError(f"the folder holds no *{SUFFIX} file", remedy="name the folder of a data set", file=name)
-    return tuple(sorted((path for path, _ in seen), key=lambda path: _by_number(_name(path))))
+    below = len(_slashed(root))
+    return tuple(sorted((path for path, _ in seen), key=lambda path: _by_number(_slashed(path)[below:])))
 
 
 def _is_hidden(path: str) -> bool:
@@ -229,10 +288,14 @@ def _by_number(name: str) -> tuple[list[tuple[int, str]], str]:
 
 
 def _name(path: str) -> str:
-    return PurePosixPath(path.replace(os.sep, "/")).name
+    return PurePosixPath(_slashed(path)).name
+
+
+def _slashed(path: str) -> str:
+    return path.replace(os.sep, "/")
 
 
 def _hashed(found: DataSet, path: str) -> Partition:
     stream: IO[bytes]
     with Path(path).open("rb") if found.filesystem is None else found.filesystem.open(path, "rb") as stream:
-        return Partition(_name(path), *hashed(stream))
+        return Partition(found.label(path), *hashed(stream))

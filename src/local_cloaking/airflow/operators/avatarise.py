@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BaseOperator
 
-from local_cloaking.airflow.arguments import csv_options, location, names, refuse_same_place, text, whole
+from local_cloaking.airflow.arguments import (
+    TableArgument,
+    csv_options,
+    location,
+    names,
+    refuse_same_place,
+    table,
+    text,
+    whole,
+)
 from local_cloaking.airflow.runs import refusals_are_final
 
 if TYPE_CHECKING:
@@ -21,7 +30,7 @@ class AvatariseOperator(BaseOperator):
     Writes the avatars and the projection they were made in. Returns a JSON object: ``avatars`` and
     ``projection`` (where they lie), ``avatars_sha256``, ``n``, ``k``, ``ncp``, ``seed``.
 
-    :param originals: Path or URI of the originals, CSV or Parquet. (templated)
+    :param originals: What names the originals; see ``docs/sources.md``. (templated)
     :param avatars: Path or URI to write, ending in .csv, .csv.gz or .parquet. (templated)
     :param projection: Path or URI to write; by default beside the avatars, ending in .projection.json. (templated)
     :param k: Neighbours that an avatar draws on. (templated)
@@ -50,6 +59,8 @@ class AvatariseOperator(BaseOperator):
         "encoding",
     )
     ui_color = "#e6f2e6"
+
+    originals = TableArgument()
 
     def __init__(
         self,
@@ -95,7 +106,7 @@ class AvatariseOperator(BaseOperator):
 
         avatars = location(self.avatars, "avatars")
         projection = location(self.projection or f"{avatars}.projection.json", "projection")
-        originals = location(self.originals, "originals")
+        originals = table(self.originals, "originals")
         refuse_same_place(originals=originals, avatars=avatars, projection=projection)
         k, ncp, seed = whole(self.k, "k"), whole(self.ncp, "ncp"), whole(self.seed, "seed")
         made = avatarise_file(

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import BaseOperator
 
 from local_cloaking.airflow.arguments import (
+    TableArgument,
     csv_options,
-    location,
     names,
     optional_location,
+    optional_table,
     refuse_same_place,
+    table,
     text,
     whole,
 )
@@ -47,11 +49,14 @@ class LocalCloakingOperator(BaseOperator):
     ``hidden_rate``, ``ncp``, ``k``, ``counts`` (where the sorted counts lie), ``counts_sha256``,
     ``avatars_sha256``, ``warnings``. It judges nothing: that is `LocalCloakingCheckOperator`'s.
 
-    :param originals: Path or URI of the originals, CSV or Parquet. (templated)
-    :param avatars: Path or URI of the avatars. (templated)
+    A table is named by a path, a URI, a `SqlTable` or its text form, or is a DataFrame or Arrow table of an
+    earlier task; see ``docs/sources.md``.
+
+    :param originals: What names the originals. (templated)
+    :param avatars: What names the avatars. (templated)
     :param ncp: Components; by default the projection's, else 5. (templated)
     :param key: Column in both tables that pairs them; without it, row order does. (templated)
-    :param pairing: Path or URI of a table of two columns, keys of originals and of their avatars. (templated)
+    :param pairing: What names a table of two columns, keys of originals and of their avatars. (templated)
     :param categorical: Columns to treat as categories, a list or ``A,B,C``. (templated)
     :param drop: Columns to leave out, a list or ``A,B,C``. (templated)
     :param projection: Path or URI of the projection that the avatarisation wrote. (templated)
@@ -94,6 +99,12 @@ class LocalCloakingOperator(BaseOperator):
         "dask_scheduler",
     )
     ui_color = "#dfeef7"
+
+    originals = TableArgument()
+    avatars = TableArgument()
+    pairing = TableArgument()
+    original_coordinates = TableArgument()
+    avatar_coordinates = TableArgument()
 
     def __init__(
         self,
@@ -200,11 +211,11 @@ class LocalCloakingOperator(BaseOperator):
         from local_cloaking.measuring import Inputs
 
         return Inputs(
-            originals=location(self.originals, "originals"),
-            avatars=location(self.avatars, "avatars"),
+            originals=table(self.originals, "originals"),
+            avatars=table(self.avatars, "avatars"),
             projection=optional_location(self.projection, "projection"),
-            pairing=optional_location(self.pairing, "pairing"),
-            original_coordinates=optional_location(self.original_coordinates, "original_coordinates"),
-            avatar_coordinates=optional_location(self.avatar_coordinates, "avatar_coordinates"),
+            pairing=optional_table(self.pairing, "pairing"),
+            original_coordinates=optional_table(self.original_coordinates, "original_coordinates"),
+            avatar_coordinates=optional_table(self.avatar_coordinates, "avatar_coordinates"),
             csv=csv_options(self.separator, self.decimal, self.encoding),
         )

@@ -1,0 +1,67 @@
+"""Packed files: gzip and zstd, unpacked up to a limit that no table reaches."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from typing import IO, Any
+
+from local_cloaking.errors import InputError
+
+LARGEST_UNPACKED = 8 << 30
+LARGEST_RATIO = 200
+SMALLEST_LIMIT = 256 << 20
+_CHUNK = 1 << 20
+_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+
+
+def unpacked(data: bytes) -> bytes:
+    """Decompress a file that is packed; return any other as it is.
+
+    Raises
+    ------
+    InputError
+        If it is damaged, or unpacks to more than a table could hold: a few megabytes can unpack to more than the
+        memory.
+
+    Examples
+    --------
+    >>> unpacked(gzip.compress(b"a,b")), unpacked(b"a,b")
+    (b'a,b', b'a,b')
+    """
+    kind = next((kind for magic, kind in _MAGIC.items() if data.startswith(magic)), None)
+    if kind is None:
+        return data
+    limit = min(LARGEST_UNPACKED, max(SMALLEST_LIMIT, LARGEST_RATIO * len(data)))
+    content = _up_to(data, kind, limit + 1)
+    if content is None:
+        raise InputError(
+            f"the {kind} file is damaged or incomplete", remedy="write it again, or hand it over unpacked"
+        )
+    if len(content) > limit:
+        raise InputError(
+            f"the {kind} file unpacks to more than {limit >> 20} MB, {LARGEST_RATIO} times its size or more",
+            remedy="hand it over unpacked if it is a table",
+        )
+    return content
+
+
+def _up_to(data: bytes, kind: str, size: int) -> bytes | None:
+    content = io.BytesIO()
+    try:
+        with _opened(data, kind) as file:
+            while chunk := file.read(min(_CHUNK, size - content.tell())):
+                content.write(chunk)
+    except (OSError, EOFError, zlib.error):
+        # The bytes are in memory: an OSError speaks of their content.
+        return None
+    return content.getvalue()
+
+
+def _opened(data: bytes, kind: str) -> IO[bytes] | Any:
+    if kind == "gzip":
+        return gzip.GzipFile(fileobj=io.BytesIO(data))
+    import pyarrow as pa
+
+    return pa.CompressedInputStream(pa.BufferReader(data), "zstd")
