@@ -133,7 +133,7 @@ test-package: $(VENV)/installed-dev
 
 # A part of the tests with each Python and each pandas, as far as the interpreters are there: noxfile.py.
 test-matrix: $(VENV)/installed-dev
-	$(BIN)/python -m nox --envdir .venv-matrix --session matrix --pythons $(PYTHONS) --no-error-on-missing-interpreters
+	$(BIN)/python -m nox --envdir .venv-matrix --session matrix client --pythons $(PYTHONS) --no-error-on-missing-interpreters
 
 clean: clean-package
 clean-package:
