@@ -49,9 +49,9 @@ catalogue: $(VENV)/installed-dev
 bench: $(VENV)/installed-dev
 	$(BIN)/python -m tests.benchmarks $(BENCH)
 
-# A whole Airflow, as a user starts it, and its page in a browser: minutes.
+# A whole Airflow, as a user starts it, its page in a browser, and every source of tables: minutes.
 test-stack: $(VENV)/installed-dev
-	$(BIN)/python -m pytest -m stack tests/integration
+	$(BIN)/python -m pytest -m stack tests
 
 # The finished reports of the documentation, with a picture of the first screen where Chromium is installed.
 reports: $(VENV)/installed-dev
