@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import shutil
 import sqlite3
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import pytest
 from local_cloaking import InputError, SqlTable
 from local_cloaking.measuring import Inputs, measure_files
 from local_cloaking.sources import stored_path
+from tests.browser import absent
 from tests.database import PASSWORD, Database, database
 
 __all__ = ["database"]
@@ -52,6 +55,8 @@ def in_files(suffix: str) -> Callable[..., list[Any]]:
                 frame.to_parquet(place, index=False)
             elif suffix == ".arrow":
                 frame.to_feather(place)
+            elif suffix == ".sas7bdat":
+                write_sas(frame, place)
             else:
                 pyreadstat = pytest.importorskip("pyreadstat", reason="pyreadstat is not installed (extra `sas`)")
                 how = {".xpt": pyreadstat.write_xport, ".dta": pyreadstat.write_dta}[suffix]
@@ -59,6 +64,15 @@ def in_files(suffix: str) -> Callable[..., list[Any]]:
         return places
 
     return write
+
+
+def write_sas(frame: pd.DataFrame, place: Path) -> None:
+    """Written by Debian's readstat, as pyreadstat writes none; dates are plain numbers there."""
+    pyreadstat = pytest.importorskip("pyreadstat", reason="pyreadstat is not installed (extra `sas`)")
+    if shutil.which("readstat") is None:
+        absent("readstat is not installed (Debian's package readstat)")
+    pyreadstat.write_dta(frame, place.with_suffix(".dta"))
+    subprocess.run(["readstat", "-f", place.with_suffix(".dta"), place], check=True, capture_output=True)
 
 
 def in_folders(frames: tuple[pd.DataFrame, ...], folder: Path, database: Database | None) -> list[Any]:
@@ -107,6 +121,7 @@ SOURCES: dict[str, Callable[..., list[Any]]] = {
     "feather": in_files(".arrow"),
     "xport": in_files(".xpt"),
     "stata": in_files(".dta"),
+    "sas7bdat": in_files(".sas7bdat"),
     "storage": in_storage,
     "sqlite": in_sqlite,
     "postgresql": in_postgresql,
@@ -173,7 +188,7 @@ def test_a_key_that_stands_twice_is_refused(measure):
 
 
 def test_an_infinite_number_is_refused(measure, request):
-    if any(kind in request.node.name for kind in ("xport", "stata")):
+    if any(kind in request.node.name for kind in ("xport", "stata", "sas7bdat")):
         pytest.skip("these formats have no infinite numbers")
     originals, avatars = both()
     avatars.loc[3, "x"] = -np.inf
@@ -203,7 +218,7 @@ def test_measured_alike_wherever_it_lies(measure, case):
 
 
 def test_odd_names_are_measured_alike(measure, request):
-    if any(kind in request.node.name for kind in ("xport", "stata")):
+    if any(kind in request.node.name for kind in ("xport", "stata", "sas7bdat")):
         pytest.skip("these formats have no such names")
     odd = {"x": 'petal "length" (cm)', "y": "é.à", "z": "🙂 %s :z"}
     frames = tuple(frame.rename(columns=odd) for frame in both())
