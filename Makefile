@@ -75,9 +75,9 @@ catalogue: $(VENV)/installed-dev
 bench: $(VENV)/installed-dev
 	$(BIN)/python -m tests.benchmarks $(BENCH)
 
-# A whole Airflow, as a user starts it, and its page in a browser: minutes.
+# A whole Airflow, as a user starts it, its page in a browser, and every source of tables: minutes.
 test-stack: $(VENV)/installed-dev
-	$(BIN)/python -m pytest -m stack tests/integration
+	$(BIN)/python -m pytest -m stack --ignore=tests/stack tests
 
 # The stack for real, on any Docker engine, a quarter of an hour. WITHIN names a command that takes another, and runs
 # it where it has brought up the stack of docker-compose.yml; what it sets COMPOSE to is used then.

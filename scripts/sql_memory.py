@@ -38,9 +38,7 @@ def main() -> None:
     try:
         with engine.begin() as connection:
             connection.exec_driver_sql(
-                f"CREATE TABLE {NAME} AS SELECT {columns} FROM generate_series(1, {options.rows}) i".replace(
-                    "%", "%%"
-                )
+                f"CREATE TABLE {NAME} AS SELECT {columns} FROM generate_series(1, {options.rows}) i"
             )
         subprocess.run([sys.executable, __file__, "--url", options.url, "--read"], check=True)
     finally:

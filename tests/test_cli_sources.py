@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from local_cloaking import InputError, local_cloaking
 from local_cloaking.cli import app
 from tests.database import PASSWORD, Database, database, free_port
 from tests.storage import endpoint
@@ -33,6 +34,11 @@ def run(*arguments: object) -> tuple[int, str]:
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     assert "Traceback" not in result.output
     return result.exit_code, result.output
+
+
+def distribution(result: Any) -> dict[str, list[int]]:
+    values, individuals = np.unique(result.counts, return_counts=True)
+    return {"count": values.tolist(), "individuals": individuals.tolist()}
 
 
 def both() -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -76,6 +82,7 @@ def test_tables_record_and_report_in_object_storage(bucket, tmp_path):
     assert code == 0
     record = json.loads(bucket.get_object(Bucket="lake", Key="out/r.json")["Body"].read())
     assert record["verdict"] == "passed"
+    assert record["distribution"] == distribution(local_cloaking(*both(), key="id", ncp=2))
     assert b"unmistakable-secret" not in bucket.get_object(Bucket="lake", Key="out/r.html")["Body"].read()
     code, said = run("verify", "s3://lake/out/r.json", "--originals", places[0], "--avatars", places[1])
     assert (code, "DIFFERS" in said) == (0, False)
@@ -118,6 +125,10 @@ def test_tables_of_a_database(tmp_path):
     record = tmp_path / "record.json"
     measure = ["measure", f"{url}#originals", f"{url}#avatars", "--ncp", 2]
     assert run(*measure, "--key", "id", "--json", record)[0] == 0
+    result = local_cloaking(f"{url}#originals", f"{url}#avatars", key="id", ncp=2)
+    assert json.loads(record.read_text())["distribution"] == distribution(result)
+    with pytest.raises(InputError, match="have no order"):
+        local_cloaking(f"{url}#originals", both()[1], ncp=2)
     assert run("verify", record, "--originals", f"{url}#originals", "--avatars", f"{url}#avatars")[0] == 0
     code, said = run(*measure)
     assert (code, "have no order" in said) == (2, True)
@@ -138,6 +149,7 @@ def test_a_million_rows_of_postgresql_take_less_than_a_gigabyte_and_a_half(datab
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    print(done.stdout)
     found = re.search(r"1000000 x 25: .* at most (\d+) MB", done.stdout)
     assert found is not None, done.stdout
     assert int(found[1]) < 1500

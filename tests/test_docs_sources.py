@@ -31,7 +31,7 @@ def test_the_other_examples_name_arguments_that_there_are() -> None:
             "local_cloaking_gate": local_cloaking_gate,
             "require_passed": require_passed,
             "task": task,
-            "make_avatars": task(lambda: None),
+            "make_avatars": task(task_id="make_avatars")(lambda: None),
         }
         with DAG("piece", schedule=None) as dag:
             exec(piece, names)

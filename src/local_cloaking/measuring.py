@@ -17,7 +17,7 @@ from local_cloaking.audit.record import measure_entries
 from local_cloaking.errors import InputError
 from local_cloaking.limits import MIN_GROUP_SIZE, REMEDIATION_SHARE
 from local_cloaking.octopize import is_unshuffled, with_coordinates
-from local_cloaking.sources import SqlTable, source_of
+from local_cloaking.sources import refuse_rows_without_order
 from local_cloaking.tables.files import AS_FOUND, CsvOptions
 
 if TYPE_CHECKING:
@@ -257,7 +257,10 @@ def _read(
     dialect = asdict(inputs.csv)
     pairing = None if inputs.pairing is None else read_table(inputs.pairing, text_columns=None, **dialect)
     keys = _key_columns(key, pairing)
-    _refuse_rows_without_order(inputs, paired_by_key=bool(keys))
+    refuse_rows_without_order(
+        {name: source for name, source in vars(inputs).items() if name in _ROW_BY_ROW},
+        paired_by_key=bool(keys) and inputs.original_coordinates is None,
+    )
     originals, avatars = read_pair(
         inputs.originals,
         inputs.avatars,
@@ -299,23 +302,6 @@ def now(zone: tzinfo | None = None) -> str:
     True
     """
     return datetime.now(UTC).astimezone(zone).isoformat(timespec="seconds")
-
-
-def _refuse_rows_without_order(inputs: Inputs, *, paired_by_key: bool) -> None:
-    """Refuse to pair rows by an order that they do not have."""
-    places = {
-        name: source_of(source)
-        for name, source in vars(inputs).items()
-        if name in _ROW_BY_ROW and source is not None
-    }
-    for name, place in places.items():
-        by_order = not paired_by_key or "coordinates" in name or inputs.original_coordinates is not None
-        if isinstance(place, SqlTable) and by_order:
-            raise InputError(
-                "the rows of a database have no order: by it, originals and avatars would be paired by chance",
-                remedy="pair them by a `key` or by a pairing table; coordinates need files",
-                file=place.name,
-            )
 
 
 def _key_columns(key: str | None, pairing: Table | None) -> tuple[str, ...]:
@@ -480,7 +466,7 @@ def avatarise_file(
     from local_cloaking.tables import checked_format, read_table, table_bytes
 
     checked_format(name)
-    _refuse_rows_without_order(Inputs(originals, None), paired_by_key=key is not None)
+    refuse_rows_without_order({"originals": originals}, paired_by_key=key is not None)
     table = read_table(
         originals,
         text_columns=_key_columns(key, None),

@@ -44,6 +44,7 @@ from local_cloaking.pairing import (
 )
 from local_cloaking.projection import FAMD, check_same_space, checked_ncp
 from local_cloaking.safeguards import CarriedOver, TableFindings, examine, near_copies_reason
+from local_cloaking.sources import names_a_table, refuse_rows_without_order
 from local_cloaking.tables.columns import EncodedColumn, encode, learn_columns, names_of
 
 Floats = NDArray[np.float64]
@@ -155,8 +156,8 @@ class LocalCloaking:
 
 
 def local_cloaking(
-    originals: pd.DataFrame,
-    avatars: pd.DataFrame,
+    originals: pd.DataFrame | Any,
+    avatars: pd.DataFrame | Any,
     *,
     ncp: int | None = None,
     key: str | None = None,
@@ -175,7 +176,8 @@ def local_cloaking(
     Parameters
     ----------
     originals, avatars
-        One row per individual, the same columns in any order. Text, truth values and pandas categoricals
+        One row per individual, the same columns in any order: DataFrames, or what names a table, see
+        `local_cloaking.sources`. Text, truth values and pandas categoricals
         are categories; numbers and dates are numbers. Missing cells are filled with the originals' median
         or commonest category; a missing category of the originals is a category of its own.
     ncp
@@ -220,6 +222,8 @@ def local_cloaking(
     >>> result.median, result.reason is None
     (9.0, False)
     """
+    if names_a_table(originals) or names_a_table(avatars):
+        originals, avatars = _read(originals, avatars, key, pairing, categorical or (), set(drop) - set(groups))
     paired = _pair(originals, avatars, key=key, pairing=pairing, drop=drop)
     wanted_groups = checked_group_columns(originals, groups, key)
     smallest = checked_min_group_size(min_group_size)
@@ -258,6 +262,22 @@ def local_cloaking(
         if wanted_groups
         else None,
     )
+
+
+def _read(
+    originals: Any,
+    avatars: Any,
+    key: str | None,
+    pairing: pd.DataFrame | None,
+    categorical: Collection[str],
+    leave_out: Collection[str],
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    from local_cloaking.tables import read_pair
+
+    keys = [str(key)] if key is not None else [] if pairing is None else [str(name) for name in pairing.columns]
+    refuse_rows_without_order({"originals": originals, "avatars": avatars}, paired_by_key=bool(keys))
+    one, other = read_pair(originals, avatars, text_columns=keys, categorical=categorical, leave_out=leave_out)
+    return one.frame, other.frame
 
 
 def hidden_rate(counts: Integers, strict_counts: Integers) -> float:

@@ -11,7 +11,7 @@ Nothing here reads a table, and nothing heavy is imported: a DAG's file names ta
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -169,6 +169,42 @@ def source_of(value: Any, stored: Callable[[str], Any] | None = None) -> Any:
     if _is_of_a_database(text):
         return SqlTable.of(text)
     return (stored or stored_path)(text)
+
+
+def names_a_table(value: Any) -> bool:
+    """Tell whether a value is what names a table, and no table itself.
+
+    Examples
+    --------
+    >>> names_a_table("patients.csv"), names_a_table([1, 2])
+    (True, False)
+    """
+    return isinstance(value, str | os.PathLike | SqlTable | HeldTable) or hasattr(value, "open")
+
+
+def refuse_rows_without_order(sources: Mapping[str, Any], *, paired_by_key: bool) -> None:
+    """Refuse to pair rows by an order that they do not have.
+
+    Parameters
+    ----------
+    sources
+        What names each table, by what it is; None for one that is not given.
+    paired_by_key
+        Whether no row is paired by its place in the table.
+
+    Raises
+    ------
+    InputError
+        If it is, and one of the tables is of a database.
+    """
+    for name, source in sources.items():
+        place = None if source is None else source_of(source)
+        if isinstance(place, SqlTable) and (not paired_by_key or "coordinates" in name):
+            raise InputError(
+                "the rows of a database have no order: by it, originals and avatars would be paired by chance",
+                remedy="pair them by a `key` or by a pairing table; coordinates need files",
+                file=place.name,
+            )
 
 
 def stored_path(uri: str) -> Any:

@@ -100,6 +100,7 @@ with DAG("released", **OPTIONS) as dag:
     assert "unmistakable" not in seen
 
 
+@pytest.mark.stack
 def test_the_same_in_the_text_form_and_by_templates(run_dag, warehouse):
     text = '"sql://warehouse/{{{{ params.schema }}}}/{}"'
     source = gated(text.format("originals"), '"sql://warehouse/%C3%89tude/avatars"')
@@ -111,6 +112,7 @@ def test_the_same_in_the_text_form_and_by_templates(run_dag, warehouse):
     assert run.state == "success"
 
 
+@pytest.mark.stack
 def test_avatars_that_changed_in_the_database_do_not_leave(run_dag, warehouse):
     update = "UPDATE \"Étude\".avatars SET a = a + 1e-9 WHERE id = '0007'"
     source = gated(IN_SQL.format("originals"), IN_SQL.format("avatars")).replace(
@@ -133,11 +135,13 @@ def test_a_database_out_of_reach_may_be_retried_and_a_wrong_table_is_not(run_dag
     assert (lost.states["gate.local_cloaking"], lost.tries["gate.local_cloaking"]) == ("failed", 2)
 
 
+@pytest.mark.stack
 def test_rows_of_a_database_are_not_paired_by_order(run_dag, warehouse):
     run = run_dag(gated(IN_SQL.format("originals"), IN_SQL.format("avatars"), more='drop="id", ncp=3'))
     assert (run.states["gate.local_cloaking"], run.tries["gate.local_cloaking"]) == ("failed", 1)
 
 
+@pytest.mark.stack
 def test_sqlite_by_its_providers_hook(run_dag, tables, monkeypatch):
     path = tables.folder / "trial.db"
     with sqlite3.connect(path) as connection:
@@ -268,6 +272,7 @@ with DAG("octopize", **OPTIONS) as dag:
                 require_passed(verdict, shuffled)
 
 
+@pytest.mark.stack
 def test_octopizes_shuffled_table_is_refused_once_and_missing_coordinates_are_waited_for(run_dag, tmp_path):
     write_results(tmp_path)
     originals = repr(str(tmp_path / "patients.csv"))
