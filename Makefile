@@ -79,7 +79,7 @@ bench: $(VENV)/installed-dev
 test-stack: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -m stack --ignore=tests/stack tests
 
-# The stack for real, on any Docker engine, a quarter of an hour. WITHIN names a command that takes another, and runs
+# The stack for real, on any Docker engine: about twenty minutes. WITHIN names a command that takes another, and runs
 # it where it has brought up the stack of docker-compose.yml; what it sets COMPOSE to is used then.
 test-compose: $(VENV)/installed-dev
 	$(WITHIN) $(BIN)/python -m pytest -x -m stack tests/stack
