@@ -80,9 +80,9 @@ test-stack: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -m stack --ignore=tests/stack tests
 
 # The stack for real, on any Docker engine: about twenty minutes. WITHIN names a command that takes another, and runs
-# it where it has brought up the stack of docker-compose.yml; what it sets COMPOSE to is used then.
+# it where it has brought up the stack of docker-compose.yml; what it sets COMPOSE to is used then. ONLY chooses tests.
 test-compose: $(VENV)/installed-dev
-	$(WITHIN) $(BIN)/python -m pytest -x -m stack tests/stack
+	$(WITHIN) $(BIN)/python -m pytest -x -m stack tests/stack $(ONLY)
 
 # The finished reports of the documentation, with a picture of the first screen where Chromium is installed.
 reports: $(VENV)/installed-dev
@@ -132,6 +132,7 @@ test-package: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -m package tests
 
 # A part of the tests with each Python and each pandas, as far as the interpreters are there: noxfile.py.
+# One cell: make test-matrix PYTHONS=3.13 PANDAS=3
 test-matrix: $(VENV)/installed-dev
 	$(BIN)/python -m nox --envdir .venv-matrix --session matrix client --pythons $(PYTHONS) --no-error-on-missing-interpreters
 
