@@ -75,9 +75,9 @@ catalogue: $(VENV)/installed-dev
 bench: $(VENV)/installed-dev
 	$(BIN)/python -m tests.benchmarks $(BENCH)
 
-# A whole Airflow, as a user starts it, its page in a browser, and every source of tables: minutes.
+# What takes minutes: a whole Airflow, pages in a browser, every source of tables, the figures of the documentation.
 test-stack: $(VENV)/installed-dev
-	$(BIN)/python -m pytest -m stack --ignore=tests/stack tests
+	$(BIN)/python -m pytest -m stack -n 2 --dist loadfile --ignore=tests/stack tests
 
 # The stack for real, on any Docker engine: about twenty minutes. WITHIN names a command that takes another, and runs
 # it where it has brought up the stack of docker-compose.yml; what it sets COMPOSE to is used then. ONLY chooses tests.
@@ -89,10 +89,10 @@ reports: $(VENV)/installed-dev
 	$(BIN)/python scripts/reports.py docs/reports $(if $(shell command -v chromium),--picture)
 
 # The same tests at the other end of what is supported: Airflow 3.1.1 and pandas 3. Without what depends on neither:
-# the report in a browser, the repeated trials behind the figures of the documentation, the benchmark.
+# the repeated trials behind the figures of the documentation, the benchmark.
 test-oldest: .venv-oldest/installed
-	.venv-oldest/bin/python -m pytest -n 2 --dist worksteal --ignore=tests/integration/test_report_pages.py \
-		--ignore=tests/test_shuffle_rates.py --ignore=tests/test_safeguard_figures.py --ignore=tests/benchmarks
+	.venv-oldest/bin/python -m pytest -n 2 --dist worksteal --ignore=tests/test_shuffle_rates.py \
+		--ignore=tests/benchmarks
 
 .venv-oldest/installed: pyproject.toml constraints-oldest.txt tests/oldest.in
 	@test -x .venv-oldest/bin/python || $(PYTHON) -m venv .venv-oldest

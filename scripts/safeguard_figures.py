@@ -458,7 +458,7 @@ def _all_eigenvalues(table: pd.DataFrame) -> np.ndarray:
     fitted = FAMD(1, declared(table))
     encoded = fitted.fit_encoded(table)
     products = projection.cross_products(encoded, fitted.shares_)
-    return np.linalg.eigvalsh(projection._covariance(products, fitted.columns_, fitted.shares_, len(table)))
+    return np.linalg.eigvalsh(projection.covariance_of(products, fitted.columns_, fitted.shares_, len(table)))
 
 
 @section("A column with all values different: WDBC, k = 20", "the column of names", "Local Cloaking")

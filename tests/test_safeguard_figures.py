@@ -15,9 +15,12 @@ from local_cloaking.limits import NEAR_COPY_RATIO
 from local_cloaking.safeguards import near_copies_reason
 from tests.scripts import ROOT, WRONG_OPTIONS, assert_refused, loaded
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("lifelines") is None, reason="lifelines, which ships ACTG 175, is not installed"
-)
+pytestmark = [
+    pytest.mark.stack,
+    pytest.mark.skipif(
+        importlib.util.find_spec("lifelines") is None, reason="lifelines, which ships ACTG 175, is not installed"
+    ),
+]
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from local_cloaking.neighbours import closer_avatar_counts
 from tests.benchmarks import data
 
 
+@pytest.mark.stack
 def test_a_line_of_the_table(tmp_path: Path) -> None:
     table = tmp_path / "benchmarks.md"
     options = ["--scale", "0.005", "--repeats", "1", "--only", "near-100k", "-o", str(table)]

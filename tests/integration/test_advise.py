@@ -72,6 +72,7 @@ def test_the_dag_finds_a_k_between_33_and_45(airflow_home):
     assert "<svg" in Path(advised["report"]).read_text()
 
 
+@pytest.mark.stack
 def test_one_mapped_task_a_value_of_k_and_the_k_of_one_process(run_dag, tables):
     run = run_dag(choosing(tables, after=HANDED_ON.format(tables=tables)))
     assert run.state == "success"

@@ -377,6 +377,7 @@ def gauges_of(source: str, airflow_home: Path, **environment: str) -> tuple[str,
     return state[-1], received
 
 
+@pytest.mark.stack
 def test_the_gauges_of_a_failing_gate_reach_statsd(airflow_home, tables):
     pytest.importorskip("statsd", reason="statsd is not installed")
     state, received = gauges_of(gated(tables, FAILING, data_set="ACTG 175, k=20"), airflow_home)

@@ -32,6 +32,7 @@ def demo(home: Path, *options: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.stack
 def test_the_demonstration_passes_and_then_fails_as_the_readme_says(tmp_path):
     passed = demo(tmp_path)
     assert passed.returncode == 0, passed.stdout + passed.stderr

@@ -510,6 +510,7 @@ def loaded(home: Path, *, folder: bool, installed: bool, manager: str) -> list[s
     return [line for line in done.stdout.splitlines() if line.startswith("loaded")]
 
 
+@pytest.mark.stack
 @pytest.mark.parametrize("manager", ["airflow.plugins_manager", "airflow.sdk.plugins_manager"])
 @pytest.mark.parametrize(("folder", "installed"), [(True, False), (False, True), (True, True)])
 def test_loaded_once_whichever_way_and_others_too(

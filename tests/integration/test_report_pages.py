@@ -20,7 +20,7 @@ from local_cloaking.audit.report import draw_report
 
 __all__ = ["browser"]
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.stack]
 
 RECORDS: dict[str, Callable[[], dict[str, Any]]] = {
     "passed": record_of,
