@@ -35,6 +35,10 @@ class Block:
         return f"{self.page.relative_to(ROOT)}: {self.text.strip().splitlines()[0][:60]}"
 
 
+#: The page whose blocks, examples and pieces of DAGs, `tests/test_docs_sources.py` runs.
+SOURCES = DOCS / "sources.md"
+
+
 def blocks() -> Iterator[Block]:
     """Return every block that stands on a page itself; one that includes a file is that file's matter."""
     for page in PAGES:

@@ -18,12 +18,12 @@ from typer.testing import CliRunner
 
 import local_cloaking
 from local_cloaking.cli import app
-from tests.documented import DOCS, EXAMPLES, FOLDER, PAGES, ROOT, Block, blocks, included, write_tables
+from tests.documented import DOCS, EXAMPLES, FOLDER, PAGES, ROOT, SOURCES, Block, blocks, included, write_tables
 
 pytestmark = pytest.mark.package
 
-#: Commands that need what no test of this file starts; others do (tests/distributed, tests/integration).
-ELSEWHERE = ("tcp://", "s3://")
+#: Commands that need what no test of this file starts; others do (tests/distributed, tests/test_cli_*.py).
+ELSEWHERE = ("tcp://", "s3://", "make-avatars")
 
 
 def run(*command: Any, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -109,7 +109,9 @@ def plain_blocks() -> list[Block]:
     return [
         block
         for block in blocks()
-        if (block.kind == "python" or block.text.startswith("import ")) and "airflow" not in block.text
+        if (block.kind == "python" or block.text.startswith("import "))
+        and "airflow" not in block.text
+        and block.page != SOURCES
     ]
 
 

@@ -18,7 +18,7 @@ import pytest
 
 pytest.importorskip("airflow", reason="apache-airflow is not installed (extra `airflow`)")
 
-from tests.documented import DOCS, EXAMPLES, FOLDER, blocks, write_tables
+from tests.documented import DOCS, EXAMPLES, FOLDER, SOURCES, blocks, write_tables
 from tests.integration.conftest import Run, run_file
 from tests.receivers import Hook, hook, mails
 
@@ -73,7 +73,9 @@ def load(path: Path) -> Any:
 
 
 def dag_blocks() -> list[Any]:
-    return [block for block in blocks() if block.kind == "python" and "airflow" in block.text]
+    return [
+        block for block in blocks() if block.kind == "python" and "airflow" in block.text and block.page != SOURCES
+    ]
 
 
 @pytest.mark.parametrize("block", dag_blocks(), ids=lambda block: block.name)
