@@ -89,10 +89,10 @@ reports: $(VENV)/installed-dev
 	$(BIN)/python scripts/reports.py docs/reports $(if $(shell command -v chromium),--picture)
 
 # The same tests at the other end of what is supported: Airflow 3.1.1 and pandas 3. Without what depends on neither:
-# the repeated trials behind the figures of the documentation, the benchmark.
+# the repeated trials behind the figures of the documentation, the benchmark. OLDEST chooses tests.
 test-oldest: .venv-oldest/installed
 	.venv-oldest/bin/python -m pytest -n 2 --dist worksteal --ignore=tests/test_shuffle_rates.py \
-		--ignore=tests/benchmarks
+		--ignore=tests/benchmarks $(OLDEST)
 
 .venv-oldest/installed: pyproject.toml constraints-oldest.txt tests/oldest.in
 	@test -x .venv-oldest/bin/python || $(PYTHON) -m venv .venv-oldest
@@ -108,7 +108,7 @@ COMPILE := uv pip compile --quiet --universal --python-version 3.11 --no-header 
 constraints:
 	$(COMPILE) --upgrade --extra dev -o constraints.txt pyproject.toml
 	$(COMPILE) --upgrade --extra airflow --exclude-newer 2025-11-15 \
-		$(foreach p,pandas numpy great-expectations apache-airflow-providers-common-compat,--exclude-newer-package $(p)=2026-11-20) \
+		$(foreach p,pandas numpy great-expectations apache-airflow-providers-common-compat pyreadstat,--exclude-newer-package $(p)=2026-11-20) \
 		-o constraints-oldest.txt pyproject.toml tests/oldest.in
 
 # The stack's data, too, where there is an engine, and a stack.
