@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from importlib import import_module
@@ -31,6 +32,17 @@ def test_import_loads_none_of_the_large_packages() -> None:
         f"print([name for name in {HEAVY!r} if name in sys.modules])"
     )
     assert loaded == "['numpy']"
+
+
+def test_what_the_api_server_loads_of_the_store_measures_nothing() -> None:
+    for module, allowed in (
+        ("audit.index", ()),
+        ("audit.store", ()),
+        ("audit.report", ("pandas", "numpy", "pyarrow")),
+    ):
+        code = f"import local_cloaking.{module}, sys; print([name for name in {HEAVY!r} if name in sys.modules])"
+        loaded = set(ast.literal_eval(in_a_new_process(code)))
+        assert loaded <= set(allowed), module
 
 
 def test_measure_needs_neither_airflow_nor_great_expectations() -> None:

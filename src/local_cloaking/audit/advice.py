@@ -9,13 +9,15 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from local_cloaking.advice import Advice
 from local_cloaking.audit.record import versions
 from local_cloaking.errors import InputError
-from local_cloaking.trying import Trial, TriedK
-from local_cloaking.utility import Shift
+
+# What measures is loaded where a search is written down or taken up, not where a report is drawn.
+if TYPE_CHECKING:
+    from local_cloaking.advice import Advice
+    from local_cloaking.trying import TriedK
 
 SCHEMA = "local-cloaking/advice"
 SCHEMA_VERSION = 1
@@ -110,6 +112,9 @@ def tried_of(entries: Mapping[str, Any]) -> TriedK:
     >>> tried_of({"k": 5, "trials": []})
     TriedK(k=5, trials=())
     """
+    from local_cloaking.trying import Trial, TriedK
+    from local_cloaking.utility import Shift
+
     return TriedK(
         entries["k"],
         tuple(

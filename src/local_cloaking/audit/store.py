@@ -12,7 +12,7 @@ from pathlib import Path, PosixPath, WindowsPath
 from typing import Any
 
 from local_cloaking.errors import LocalCloakingError
-from local_cloaking.tables.partitions import storage_errors
+from local_cloaking.storage import storage_errors
 
 #: Errors by which a file system says that it has no hard links.
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from local_cloaking.errors import InputError
 from local_cloaking.sources import HeldTable, SqlTable, source_of
+from local_cloaking.storage import storage_errors
 from local_cloaking.tables import csv, parquet, partitions
 from local_cloaking.tables.packing import unpacked
 
@@ -303,7 +304,7 @@ def read_bytes(source: Source) -> Content:
     if not hasattr(place, "open"):
         raise InputError("it is no file", remedy="give a path or a URI")
     name = PurePosixPath(place.name).name
-    with partitions.storage_errors(name), place.open("rb") as file:
+    with storage_errors(name), place.open("rb") as file:
         data: bytes = file.read()
     if not data:
         raise InputError("the file is empty", remedy="hand over a table with a header and rows", rows=0, file=name)

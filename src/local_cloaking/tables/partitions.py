@@ -11,21 +11,21 @@ import json
 import os
 import pickle
 import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 from urllib.parse import unquote
 
 from local_cloaking.errors import InputError
+from local_cloaking.storage import storage_errors
 
 SUFFIX = ".parquet"
 _CHUNK = 1 << 20
-#: Files without rows, by which a writer says that it is done, or checks what it wrote.
 #: How other writers say that a row has no value in the column that a folder stands for.
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _OF_A_VALUE = re.compile(r"[^=._/][^=/]*=[^/]*")
+#: Files without rows, by which a writer says that it is done, or checks what it wrote.
 _MARK = re.compile(r"_SUCCESS|_(started|committed)_[0-9]+|\..*\.crc")
 
 
@@ -159,24 +159,6 @@ def read_partition(filesystem: Any, path: str) -> tuple[bytes, Partition]:
     """Read a partition once, whole, and hash the very bytes that were read."""
     data: bytes = Path(path).read_bytes() if filesystem is None else filesystem.cat_file(path)
     return data, Partition(_name(path), len(data), hashlib.sha256(data).hexdigest())
-
-
-@contextmanager
-def storage_errors(name: str) -> Iterator[None]:
-    """Turn whatever a package for object storage raises into an OSError: the place may be reached later.
-
-    Raises
-    ------
-    ConnectionError
-        Where it was no OSError already.
-    """
-    try:
-        yield
-    except (OSError, InputError, MemoryError):
-        raise
-    except Exception as error:
-        # Without what it says, which may hold more than the name of the place.
-        raise ConnectionError(f"{name}: the storage cannot be reached ({type(error).__name__})") from error
 
 
 def portable(filesystem: Any) -> Any:

@@ -1,0 +1,26 @@
+"""What goes wrong in object storage, told alike whichever package opens it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from local_cloaking.errors import InputError
+
+
+@contextmanager
+def storage_errors(name: str) -> Iterator[None]:
+    """Turn whatever a package for object storage raises into an OSError: the place may be reached later.
+
+    Raises
+    ------
+    ConnectionError
+        Where it was no OSError already.
+    """
+    try:
+        yield
+    except (OSError, InputError, MemoryError):
+        raise
+    except Exception as error:
+        # Without what it says, which may hold more than the name of the place.
+        raise ConnectionError(f"{name}: the storage cannot be reached ({type(error).__name__})") from error
