@@ -78,14 +78,8 @@ class Opened:
 
     def plan(self) -> dict[str, Any]:
         """Return what other tasks need to go on with the same search, as plain JSON values."""
-        aim = self.search.aim
         return {
-            "threshold": aim.threshold,
-            "margin": aim.margin,
-            "k_min": aim.bounds.lowest,
-            "k_max": aim.bounds.highest,
-            "seeds": list(aim.seeds),
-            "ncp": aim.ncp,
+            **self.search.aim.arguments,
             "n": self.n,
             "originals_sha256": self.described["sha256"],
         }

@@ -59,14 +59,18 @@ class InputError(LocalCloakingError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Keyword-only arguments: without this, an error raised in another process cannot be rebuilt.
-        entries = {"remedy": self.remedy, "column": self.column, "rows": self.rows, "file": self.file}
-        return (_rebuild, (type(self), self.problem, entries))
+        return (_rebuild, (type(self), self.problem, self._entries()))
 
     def in_file(self, name: str) -> InputError:
         """Return the same refusal, naming the file."""
-        return InputError(
-            self.problem, remedy=self.remedy, column=self.column, rows=self.rows, file=self.file or name
-        )
+        return InputError(self.problem, **{**self._entries(), "file": self.file or name})
+
+    def with_problem(self, problem: str) -> InputError:
+        """Return the same refusal, saying otherwise what is wrong."""
+        return InputError(problem, **self._entries())
+
+    def _entries(self) -> dict[str, Any]:
+        return {"remedy": self.remedy, "column": self.column, "rows": self.rows, "file": self.file}
 
 
 def _short(name: str) -> str:

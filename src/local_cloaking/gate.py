@@ -209,13 +209,9 @@ def checked_max_drop(max_drop: Any) -> float:
     >>> checked_max_drop("2.5")
     2.5
     """
-    number = _number(max_drop)
-    if not (math.isfinite(number) and number >= 0):
-        raise InputError(
-            "the argument `max_drop` is not a number of at least 0",
-            remedy="give by how much Local Cloaking may fall since the run before, as 2",
-        )
-    return number
+    return _not_negative(
+        max_drop, "the argument `max_drop`", "give by how much Local Cloaking may fall since the run before, as 2"
+    )
 
 
 def checked_margin(margin: Any) -> float:
@@ -236,12 +232,17 @@ def checked_margin(margin: Any) -> float:
     >>> checked_margin("2")
     2.0
     """
-    number = _number(margin)
+    return _not_negative(
+        margin,
+        "the margin",
+        "give by how much Local Cloaking is to exceed the threshold, as 2, or 0 for not at all",
+    )
+
+
+def _not_negative(value: Any, what: str, remedy: str) -> float:
+    number = _number(value)
     if not (math.isfinite(number) and number >= 0):
-        raise InputError(
-            "the margin is not a number of at least 0",
-            remedy="give by how much Local Cloaking is to exceed the threshold, as 2, or 0 for not at all",
-        )
+        raise InputError(f"{what} is not a number of at least 0", remedy=remedy)
     return number
 
 
@@ -367,11 +368,8 @@ def judge(
         reason = f"{individuals} individuals can reach {individuals - 1} at most, below the threshold {least:g}"
     # Great Expectations and plain comparison must both agree before anything passes.
     enough = on_median.success and median >= least
-    if reason is None and enough and peers is not None and peers < least:
-        reason = (
-            f"by the columns that are carried over unchanged alone, the median individual has {peers:g} other "
-            f"avatars alike, below the threshold {least:g}"
-        )
+    if reason is None and enough:
+        reason = carried_over_reason(peers, least)
     if reason is not None:
         return Judgement("not_assessable", reason, least, median, expectations)
     if enough:
@@ -382,6 +380,31 @@ def judge(
         least,
         median,
         expectations,
+    )
+
+
+def carried_over_reason(peers: float | None, least: float) -> str | None:
+    """Say why nobody is hidden by the columns that were carried over unchanged, or None where all are.
+
+    Parameters
+    ----------
+    peers
+        As in `judge`.
+    least
+        The smallest Local Cloaking that passes.
+
+    Examples
+    --------
+    >>> carried_over_reason(None, 5.0) is None, carried_over_reason(5.0, 5.0) is None
+    (True, True)
+    >>> carried_over_reason(4.0, 5.0)[-36:]
+    'avatars alike, below the threshold 5'
+    """
+    if peers is None or not peers < least:
+        return None
+    return (
+        f"by the columns that are carried over unchanged alone, the median individual has {peers:g} other "
+        f"avatars alike, below the threshold {least:g}"
     )
 
 

@@ -21,7 +21,7 @@ import pandas as pd
 from local_cloaking.avatarisation import Avatarisation, avatarise_in_space, checked_k, checked_seed
 from local_cloaking.commands import CommandAvatarisation
 from local_cloaking.errors import InputError
-from local_cloaking.gate import checked_margin, checked_threshold
+from local_cloaking.gate import carried_over_reason, checked_margin, checked_threshold
 from local_cloaking.limits import LARGEST_ADVISED_K, LARGEST_ADVISED_SHARE, SMALLEST_ADVISED_K
 from local_cloaking.metric import LocalCloaking, key_warning, local_cloaking, refuse_absent_key
 from local_cloaking.projection import FAMD, checked_ncp
@@ -129,6 +129,18 @@ class Aim:
     def bound(self) -> float:
         """The smallest Local Cloaking that reaches."""
         return self.threshold + self.margin
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments by which `checked_aim` makes it again, as plain JSON values."""
+        return {
+            "threshold": self.threshold,
+            "margin": self.margin,
+            "k_min": self.bounds.lowest,
+            "k_max": self.bounds.highest,
+            "seeds": list(self.seeds),
+            "ncp": self.ncp,
+        }
 
 
 def without(originals: pd.DataFrame, drop: Collection[str]) -> pd.DataFrame:
@@ -305,7 +317,7 @@ class Search:
                 projection=projection,
             )
         except InputError as error:
-            raise _refused_at(k, seed, error) from error
+            raise error.with_problem(f"with k = {k} and seed {seed}: {error.problem}") from error
         moved = shift(self._measured(self.originals), self._measured(avatars), categorical=self.categorical or ())
         return self._told(result, seed, moved)
 
@@ -315,39 +327,23 @@ class Search:
     def _told(self, result: LocalCloaking, seed: int, moved: Shift) -> Trial:
         known = not result.looks_shuffled and len(result.counts) > 0
         told = {key_warning(str(self.key))}  # These avatars do not leave.
+        reason = self._reason(result)
         return Trial(
             seed=seed,
             local_cloaking=result.median if known else None,
             hidden_rate=result.hidden_rate if known else None,
             utility=moved,
-            reason=self._reason(result),
-            reaches=self._reason(result) is None and result.median >= self.aim.bound,
+            reason=reason,
+            reaches=reason is None and result.median >= self.aim.bound,
             warnings=tuple(warning for warning in result.warnings if warning not in told),
         )
 
     def _reason(self, result: LocalCloaking) -> str | None:
         """Say why the gate would not assess this with a threshold of threshold + margin, or None."""
         carried = result.findings.carried_over
-        if (
-            result.reason is None
-            and carried is not None
-            and carried.median_peers < self.aim.bound <= result.median
-        ):
-            return (
-                "by the columns that are carried over unchanged alone, the median individual has "
-                f"{carried.median_peers:g} other avatars alike, below the threshold {self.aim.bound:g}"
-            )
-        return result.reason
-
-
-def _refused_at(k: int, seed: int, error: InputError) -> InputError:
-    return InputError(
-        f"with k = {k} and seed {seed}: {error.problem}",
-        remedy=error.remedy,
-        column=error.column,
-        rows=error.rows,
-        file=error.file,
-    )
+        if result.reason is not None or carried is None or not result.median >= self.aim.bound:
+            return result.reason
+        return carried_over_reason(carried.median_peers, self.aim.bound)
 
 
 def reaching(tried: Iterable[TriedK]) -> dict[int, bool]:

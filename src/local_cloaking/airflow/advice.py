@@ -218,7 +218,7 @@ def _held(plan: dict[str, Any]) -> dict[str, Any]:
     return {name: plan[name] for name in names_of_aim}
 
 
-def _request(asked: dict[str, Any], command: Any = None) -> Any:
+def _request(asked: dict[str, Any], command: Any) -> Any:
     """Return the request from arguments as they arrive in a task: rendered, so text where a number was meant."""
     from local_cloaking.advising import Request
 

@@ -53,19 +53,13 @@ def advice_entries(advice: Advice, context: Mapping[str, Any] | None = None) -> 
     >>> [(tried["k"], tried["reaches"]) for tried in entries["tried"]]
     [(5, False), (10, False)]
     """
-    aim = advice.aim
     return {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
         "k": advice.k,
         "reason": advice.reason,
         "warnings": list(advice.warnings),
-        "threshold": aim.threshold,
-        "margin": aim.margin,
-        "k_min": aim.bounds.lowest,
-        "k_max": aim.bounds.highest,
-        "seeds": list(aim.seeds),
-        "ncp": aim.ncp,
+        **advice.aim.arguments,
         "n": advice.n,
         "avatarisation": advice.avatarisation,
         "tried": [tried_entries(tried) for tried in advice.tried],
