@@ -14,6 +14,7 @@ import pandas as pd
 
 from local_cloaking.limits import SMALLEST_ADVISED_K
 from local_cloaking.search import doubts, next_values, smallest_reaching
+from local_cloaking.tables.columns import without
 from local_cloaking.trying import (
     PUBLISHED,
     SEEDS,
@@ -25,7 +26,6 @@ from local_cloaking.trying import (
     kind_of,
     maker,
     reaching,
-    without,
 )
 
 

@@ -126,7 +126,8 @@ def open_request(request: Request, *, originals_sha256: str | None = None) -> Op
     """
     from local_cloaking.commands import CommandAvatarisation
     from local_cloaking.tables import read_table
-    from local_cloaking.trying import SEEDS, Search, checked_aim, maker, without
+    from local_cloaking.tables.columns import without
+    from local_cloaking.trying import SEEDS, Search, checked_aim, maker
 
     table = read_table(
         request.originals,

@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Thread
@@ -132,15 +133,8 @@ def measure(
 
         least, watch = _bounds(threshold, warn_below)
         _refuse_unknown_language(language)
-        inputs = Inputs(
-            originals=_place(originals),
-            avatars=_place(avatars),
-            projection=_place(projection),
-            pairing=_place(pairing),
-            original_coordinates=_place(original_coordinates),
-            avatar_coordinates=_place(avatar_coordinates),
-            csv=CsvOptions(separator, decimal, encoding),
-        )
+        files = (originals, avatars, projection, pairing, original_coordinates, avatar_coordinates)
+        inputs = replace(Inputs(*map(_place, files)), csv=CsvOptions(separator, decimal, encoding))
         record_place, report_place, weakest_place = map(_target, (json_file, report_file, remediation))
         _refuse_targets((record_place, report_place, weakest_place), list(vars(inputs).values()))
         with progress_bar() as bar:
@@ -252,14 +246,7 @@ def verify(
             raise InputError("not all of the files are given", remedy="give both --originals and --avatars")
         inputs = None
         if originals is not None and avatars is not None:
-            inputs = Inputs(
-                originals=_place(originals),
-                avatars=_place(avatars),
-                projection=_place(projection),
-                pairing=_place(pairing),
-                original_coordinates=_place(original_coordinates),
-                avatar_coordinates=_place(avatar_coordinates),
-            )
+            inputs = Inputs(*map(_place, files))
         findings = verify_record(_file(record), sha256=sha256, inputs=inputs, scheduler=dask)
         for finding in findings:
             word = {True: "agrees ", False: "DIFFERS", None: "to know"}[finding.agrees]

@@ -464,6 +464,7 @@ def avatarise_file(
     from local_cloaking.avatarisation import avatarise_in_space
     from local_cloaking.projection import checked_ncp
     from local_cloaking.tables import checked_format, read_table, table_bytes
+    from local_cloaking.tables.columns import without
 
     checked_format(name)
     refuse_rows_without_order({"originals": originals}, paired_by_key=key is not None)
@@ -475,11 +476,8 @@ def avatarise_file(
         hash_all=False,
         **asdict(csv),
     )
-    absent = sorted(set(drop) - set(table.frame.columns))
-    if absent:
-        raise InputError("to be dropped, but not in the originals", column=absent[0], remedy="correct the name")
     made = avatarise_in_space(
-        table.frame.drop(columns=list(drop)),
+        without(table.frame, drop),
         k=k,
         ncp=checked_ncp(ncp),
         seed=seed,

@@ -13,7 +13,7 @@ import inspect
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import pandas as pd
@@ -26,7 +26,8 @@ from local_cloaking.limits import LARGEST_ADVISED_K, LARGEST_ADVISED_SHARE, SMAL
 from local_cloaking.metric import LocalCloaking, key_warning, local_cloaking, refuse_absent_key
 from local_cloaking.projection import FAMD, checked_ncp
 from local_cloaking.search import Bounds
-from local_cloaking.utility import Shift, shift
+from local_cloaking.tables.columns import without
+from local_cloaking.utility import Origin, Shift
 
 #: Seeds where the user names none.
 SEEDS = (1, 2, 3)
@@ -141,23 +142,6 @@ class Aim:
             "seeds": list(self.seeds),
             "ncp": self.ncp,
         }
-
-
-def without(originals: pd.DataFrame, drop: Collection[str]) -> pd.DataFrame:
-    """Return the originals without some columns.
-
-    Raises
-    ------
-    InputError
-        If this is no table with rows, or there is no such column.
-    """
-    if not isinstance(originals, pd.DataFrame):
-        raise InputError("the originals are not a DataFrame", remedy="give a pandas DataFrame")
-    absent = sorted({str(name) for name in drop} - {str(name) for name in originals.columns})
-    if absent:
-        raise InputError("to be dropped, but not in the originals", column=absent[0], remedy="correct the name")
-    left_out = {str(name) for name in drop}
-    return originals[[name for name in originals.columns if str(name) not in left_out]]
 
 
 def checked_aim(
@@ -318,8 +302,11 @@ class Search:
             )
         except InputError as error:
             raise error.with_problem(f"with k = {k} and seed {seed}: {error.problem}") from error
-        moved = shift(self._measured(self.originals), self._measured(avatars), categorical=self.categorical or ())
-        return self._told(result, seed, moved)
+        return self._told(result, seed, self._origin.shift_of(self._measured(avatars)))
+
+    @cached_property
+    def _origin(self) -> Origin:
+        return Origin.of(self._measured(self.originals), categorical=self.categorical or ())
 
     def _measured(self, table: pd.DataFrame) -> pd.DataFrame:
         return table if self.key is None else without(table, [self.key])

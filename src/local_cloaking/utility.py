@@ -101,16 +101,31 @@ def shift(originals: pd.DataFrame, avatars: pd.DataFrame, *, categorical: Collec
     >>> shift(originals, avatars)
     Shift(means=0.111..., spreads=0.25, correlations=0.0)
     """
-    columns, _ = learn_columns(originals, categorical)
-    one, other = (
-        _Sums.of(encode(table, columns, name)) for table, name in ((originals, "originals"), (avatars, "avatars"))
-    )
-    pairs = list(zip(one.summaries, other.summaries, strict=True))
-    return Shift(
-        means=float(np.mean([_of_means(*pair) for pair in pairs])),
-        spreads=float(np.mean([_of_spreads(*pair) for pair in pairs])),
-        correlations=_of_correlations(columns, one.correlations, other.correlations),
-    )
+    return Origin.of(originals, categorical=categorical).shift_of(avatars)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What the originals add up to, once, whatever number of avatar tables is held against it."""
+
+    columns: tuple[Column, ...]
+    sums: _Sums
+
+    @classmethod
+    def of(cls, originals: pd.DataFrame, *, categorical: Collection[str] = ()) -> Origin:
+        """Add the originals up; parameters and errors are those of `shift`."""
+        columns, _ = learn_columns(originals, categorical)
+        return cls(tuple(columns), _Sums.of(encode(originals, columns, "originals")))
+
+    def shift_of(self, avatars: pd.DataFrame) -> Shift:
+        """Measure how far avatars moved; see `shift`."""
+        sums = _Sums.of(encode(avatars, self.columns, "avatars"))
+        pairs = list(zip(self.sums.summaries, sums.summaries, strict=True))
+        return Shift(
+            means=float(np.mean([_of_means(*pair) for pair in pairs])),
+            spreads=float(np.mean([_of_spreads(*pair) for pair in pairs])),
+            correlations=_of_correlations(self.columns, self.sums.correlations, sums.correlations),
+        )
 
 
 @dataclass(frozen=True)

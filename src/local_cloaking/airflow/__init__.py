@@ -19,17 +19,16 @@ if TYPE_CHECKING:
     from local_cloaking.sources import SqlTable
 
 _HOMES = {
-    "AvatariseOperator": "operators.avatarise",
-    "LocalCloakingCheckOperator": "operators.check",
-    "LocalCloakingNotifier": "notifier",
-    "LocalCloakingOperator": "operators.measure",
-    "local_cloaking_advice": "advice",
-    "local_cloaking_gate": "gate",
-    "require_passed": "guard",
+    "AvatariseOperator": ".operators.avatarise",
+    "LocalCloakingCheckOperator": ".operators.check",
+    "LocalCloakingNotifier": ".notifier",
+    "LocalCloakingOperator": ".operators.measure",
+    # Of another room; a DAG's file needs it beside those.
+    "SqlTable": "..sources",
+    "local_cloaking_advice": ".advice",
+    "local_cloaking_gate": ".gate",
+    "require_passed": ".guard",
 }
-
-#: Names of other rooms that a DAG's file needs beside those.
-_NEIGHBOURS = {"SqlTable": "local_cloaking.sources"}
 
 __all__ = [
     "AvatariseOperator",
@@ -44,9 +43,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = _NEIGHBOURS[name] if name in _NEIGHBOURS else f"{__name__}.{_HOMES[name]}"
-    value = getattr(import_module(home), name)
+    value = getattr(import_module(_HOMES[name], __name__), name)
     globals()[name] = value
     return value

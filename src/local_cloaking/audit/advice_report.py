@@ -15,11 +15,8 @@ from markupsafe import Markup
 from local_cloaking.audit.advice import SCHEMA, SCHEMA_VERSION
 from local_cloaking.audit.figures import Course, draw_course
 from local_cloaking.audit.languages import Language, language_of
-from local_cloaking.audit.pages import page_template
+from local_cloaking.audit.pages import as_markup, page_template
 from local_cloaking.errors import InputError
-
-#: More decimals than anybody gives a threshold: it is never shown rounded.
-_ALL_DIGITS = 12
 
 
 def draw_advice(advice: Mapping[str, Any], *, language: str | None = None) -> bytes:
@@ -74,8 +71,8 @@ def _contents(advice: Mapping[str, Any], language: Language) -> dict[str, Any]:
         "found": advice["k"] is not None,
         "word": _word(advice, language),
         "meaning": _meaning(advice, language),
-        "threshold": language.number(advice["threshold"], _ALL_DIGITS),
-        "margin": language.number(advice["margin"], _ALL_DIGITS),
+        "threshold": language.exact(advice["threshold"]),
+        "margin": language.exact(advice["margin"]),
         "figures": _figures(advice, language),
         "table": tried_table(advice, language),
         "made_by": {
@@ -93,7 +90,7 @@ def _word(advice: Mapping[str, Any], language: Language) -> str:
 
 
 def _meaning(advice: Mapping[str, Any], language: Language) -> str:
-    bound = language.number(advice["threshold"] + advice["margin"], _ALL_DIGITS)
+    bound = language.exact(advice["threshold"] + advice["margin"])
     if advice["k"] is None:
         return language.text(
             "Of the k from %(least)s to %(most)s, none that was tried reaches %(bound)s with every seed.",
@@ -121,7 +118,7 @@ def _row(tried: Mapping[str, Any]) -> dict[str, Any]:
 
 def _figures(advice: Mapping[str, Any], language: Language) -> dict[str, Markup]:
     bound = advice["threshold"] + advice["margin"]
-    written = language.number(bound, _ALL_DIGITS)
+    written = language.exact(bound)
     text = (
         language.text("threshold with margin %(value)s", value=written)
         if advice["margin"]
@@ -150,15 +147,10 @@ def _figures(advice: Mapping[str, Any], language: Language) -> dict[str, Markup]
         "moved": language.text("How far the avatars moved, by k; the table has the figures."),
     }
     return {
-        name: _as_markup(draw_course(course, advice["k"], words[name], language))
+        name: as_markup(draw_course(course, advice["k"], words[name], language))
         for name, course in courses.items()
     }
 
 
 def _points(advice: Mapping[str, Any], name: str) -> list[tuple[int, list[float | None]]]:
     return [(tried["k"], [trial[name] for trial in tried["trials"]]) for tried in advice["tried"]]
-
-
-def _as_markup(drawing: str) -> Markup:
-    # Safe: drawn here from numbers, and escaped where it is drawn.
-    return Markup(drawing)  # noqa: S704

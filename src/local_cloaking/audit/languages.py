@@ -37,6 +37,8 @@ _FOLDER = files("local_cloaking.audit") / "locale"
 _LOCALES = {SOURCE: "en_GB"}
 _UNITS = ("byte", "kilobyte", "megabyte", "gigabyte", "terabyte")
 
+#: More decimals than anybody gives a threshold: it is never shown rounded.
+_ALL_DIGITS = 12
 #: More than the largest float has, and decimals behind it.
 _MOST_DIGITS = 400
 
@@ -285,6 +287,16 @@ class Language:
         pattern = "#,##0" + ("." + "#" * digits if digits else "")
         # Nothing below nothing: a small negative number is not written as -0.
         return self._formatted(rounded or Decimal(0), pattern)
+
+    def exact(self, value: float | None) -> str:
+        """Write a number as it is, as a threshold is: with more decimals than anybody gives one.
+
+        Examples
+        --------
+        >>> language_of("en").exact(5.125), language_of("en").exact(5.0)
+        ('5.125', '5')
+        """
+        return self.number(value, _ALL_DIGITS)
 
     def per_cent(self, value: float | None, digits: int = 2) -> str:
         r"""Write a share that is in per cent already.

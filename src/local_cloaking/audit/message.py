@@ -12,8 +12,6 @@ from typing import Any
 from local_cloaking.audit.languages import Language
 from local_cloaking.audit.pages import page_template
 
-#: More decimals than anybody gives a threshold: it is never shown rounded.
-_ALL_DIGITS = 12
 _COLOURS = {"passed": "#1a6437", "warned": "#7d4e00", "not_assessable": "#7d4e00"}
 _RED = "#9c2a22"
 
@@ -122,7 +120,7 @@ def _rows(entries: dict[str, Any], language: Language) -> list[tuple[str, str]]:
     judged = entries["verdict"] is not None
     numbers = {
         "Local Cloaking": language.number(entries["value"]) if judged else None,
-        language.text("Threshold"): language.number(entries["threshold"], _ALL_DIGITS) if judged else None,
+        language.text("Threshold"): language.exact(entries["threshold"]) if judged else None,
         language.text("Warns below"): _number(entries["warn_below"], language),
     }
     remedy = entries["remedy"]
@@ -146,7 +144,7 @@ def _rows(entries: dict[str, Any], language: Language) -> list[tuple[str, str]]:
 
 
 def _number(value: float | None, language: Language) -> str | None:
-    return None if value is None else language.number(value, _ALL_DIGITS)
+    return None if value is None else language.exact(value)
 
 
 def _said(sentence: str | None, language: Language) -> str | None:

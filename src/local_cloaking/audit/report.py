@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
 
 from local_cloaking.audit.advice_report import tried_table
 from local_cloaking.audit.consistency import agrees_with_itself
 from local_cloaking.audit.figures import draw_cumulative, draw_histogram, draw_ladder
 from local_cloaking.audit.languages import Language, language_of
-from local_cloaking.audit.pages import page_template
+from local_cloaking.audit.pages import as_markup, page_template
 from local_cloaking.audit.record import SCHEMA, SCHEMA_VERSION
 from local_cloaking.audit.statistics import CONFIDENCE, Distribution
 from local_cloaking.errors import InputError
@@ -26,9 +25,6 @@ from local_cloaking.limits import MAX_COPY_SHARE, MAX_FAR_SHARE, MAX_MEDIAN_SHAR
 
 #: Versions of the record that can be drawn; version 1 has neither parameters, ladder nor groups.
 VERSIONS = range(1, SCHEMA_VERSION + 1)
-
-#: More decimals than anybody gives a threshold: it is never shown rounded.
-_ALL_DIGITS = 12
 
 
 def draw_report(
@@ -164,11 +160,11 @@ def _verdict(record: dict[str, Any], language: Language) -> dict[str, str]:
 
 
 def _optional_bound(bound: float | None, language: Language) -> str | None:
-    return None if bound is None else language.number(bound, _ALL_DIGITS)
+    return None if bound is None else language.exact(bound)
 
 
 def _threshold(threshold: float | None, language: Language) -> str:
-    return language.text("none given") if threshold is None else language.number(threshold, _ALL_DIGITS)
+    return language.text("none given") if threshold is None else language.exact(threshold)
 
 
 def _meaning(record: dict[str, Any], language: Language) -> str:
@@ -234,8 +230,8 @@ def _tail(distribution: Distribution, threshold: float | None) -> dict[str, Any]
 
 def _figures(distribution: Distribution, record: dict[str, Any], language: Language) -> dict[str, Any]:
     return {
-        "histogram": _as_markup(draw_histogram(distribution, record["threshold"], language)),
-        "cumulative": _as_markup(draw_cumulative(distribution, record["threshold"], language)),
+        "histogram": as_markup(draw_histogram(distribution, record["threshold"], language)),
+        "cumulative": as_markup(draw_cumulative(distribution, record["threshold"], language)),
     }
 
 
@@ -245,13 +241,8 @@ def _ladder(record: dict[str, Any], language: Language) -> dict[str, Any] | None
         return None
     drawing = None
     if any(rung["local_cloaking"] is not None for rung in entry["rungs"]):
-        drawing = _as_markup(draw_ladder(entry["rungs"], record["ncp"], record["threshold"], language))
+        drawing = as_markup(draw_ladder(entry["rungs"], record["ncp"], record["threshold"], language))
     return {"individuals": entry["individuals"], "rungs": entry["rungs"], "drawing": drawing}
-
-
-def _as_markup(drawing: str) -> Markup:
-    # Safe: drawn here from numbers, and escaped where it is drawn.
-    return Markup(drawing)  # noqa: S704
 
 
 def _pairing(pairing: str, language: Language) -> tuple[str, str]:
@@ -310,9 +301,7 @@ def _expectation(entry: dict[str, Any], language: Language) -> dict[str, Any]:
 
 def _bound(bounds: dict[str, float], language: Language) -> str:
     known: Sequence[str] = [
-        language.number(bounds[name], _ALL_DIGITS)
-        for name in ("value", "min_value", "max_value")
-        if name in bounds
+        language.exact(bounds[name]) for name in ("value", "min_value", "max_value") if name in bounds
     ]
     if "min_value" in bounds and "max_value" in bounds:
         return language.text("%(low)s to %(high)s", low=known[0], high=known[1])

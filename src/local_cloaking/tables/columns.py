@@ -187,6 +187,28 @@ def names_of(frame: pd.DataFrame, table: str) -> list[str]:
     return names
 
 
+def without(originals: pd.DataFrame, drop: Collection[str]) -> pd.DataFrame:
+    """Return the originals without some columns.
+
+    Raises
+    ------
+    InputError
+        If this is no table with rows, or there is no such column.
+
+    Examples
+    --------
+    >>> list(without(pd.DataFrame({"age": [41], "note": ["x"]}), ["note"]))
+    ['age']
+    """
+    if not isinstance(originals, pd.DataFrame):
+        raise InputError("the originals are not a DataFrame", remedy="give a pandas DataFrame")
+    left_out = {str(name) for name in drop}
+    absent = sorted(left_out - {str(name) for name in originals.columns})
+    if absent:
+        raise InputError("to be dropped, but not in the originals", column=absent[0], remedy="correct the name")
+    return originals[[name for name in originals.columns if str(name) not in left_out]]
+
+
 def learn_columns(
     originals: pd.DataFrame, categorical: Collection[str] = (), words: Words | None = None
 ) -> tuple[tuple[Column, ...], list[str]]:

@@ -165,10 +165,7 @@ def refuse_other_schemas(files: Sequence[str], prints: Sequence[Footprint]) -> N
 def _checked(data: bytes, leave_out: frozenset[str], *, of_many: bool) -> tuple[pa.Table, list[str]] | None:
     """Read what the footer describes, once it is plausible; None where the file is damaged."""
     try:
-        file = pq.ParquetFile(
-            pa.BufferReader(data),
-            page_checksum_verification=True,
-        )
+        file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
         schema = file.schema_arrow
         refuse_shape(schema, file.metadata.num_rows, fewest=0 if of_many else 1, leave_out=leave_out)
         wanted = [name for name in schema.names if name not in leave_out]

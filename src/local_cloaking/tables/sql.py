@@ -81,13 +81,9 @@ def read_sql(source: SqlTable, *, leave_out: Collection[str] = (), hash_all: boo
             rows += len(chunk)
             if rows * len(columns) > LARGEST_CELLS:
                 raise InputError(f"it has more than {LARGEST_CELLS} cells", remedy="leave out columns", rows=rows)
-            kept = {
-                name: columns[name].take(values) if name in columns else None
-                for name, values in zip(hashed_names, cells, strict=True)
-            }
             found.add(
                 [
-                    values if kept[name] is None else _exact(kept[name], values)
+                    _exact(columns[name].take(values) if name in columns else None, values)
                     for name, values in zip(hashed_names, cells, strict=True)
                 ]
             )
@@ -106,9 +102,7 @@ def sha256_of_sql(source: SqlTable) -> str:
         found = TableHash(names)
         for chunk in chunks:
             cells = list(zip(*chunk, strict=True))
-            found.add(
-                [_exact(_Column(name).take(values), values) for name, values in zip(names, cells, strict=True)]
-            )
+            found.add([_exact(_array(values, name), values) for name, values in zip(names, cells, strict=True)])
         return found.hexdigest()
 
 

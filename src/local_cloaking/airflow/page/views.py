@@ -19,8 +19,6 @@ PAGE = 50
 SERIES = 20
 SHORT, LONG = 20, 100
 
-_ALL_DIGITS = 12
-
 
 def overview_page(
     request: Request, listed: Listing, readable: frozenset[str], chosen: Mapping[str, str], before: str
@@ -99,7 +97,7 @@ def _drawn(request: Request, template: str, status: int = 200, **contents: Any) 
         here=f"{root}{request.scope['path'].removeprefix(root)}?{request.url.query}",
         words=words,
         verdicts_there_are=VERDICTS,
-        exact=lambda value: language.number(value, _ALL_DIGITS),
+        exact=language.exact,
         segment=lambda text: quote(text, safe=""),
         **contents,
     )
