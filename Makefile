@@ -1,4 +1,4 @@
-# Targets: demo, up, down, test, test-oldest, test-stack, test-compose, bench, reports, lint, types, catalogue, constraints, clean. PYTHON names the interpreter (3.11, 3.12 or 3.13).
+# Targets: demo, up, down, test, test-oldest, test-stack, test-compose, test-faults, test-soak, bench, reports, lint, types, catalogue, constraints, clean. PYTHON names the interpreter (3.11, 3.12 or 3.13).
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
@@ -8,7 +8,7 @@ THRESHOLD ?= 5
 K ?= 20
 NCP ?= 5
 
-.PHONY: help demo up down test test-oldest test-stack test-compose bench reports lint types catalogue constraints clean clean-stack
+.PHONY: help demo up down test test-oldest test-stack test-compose test-faults test-soak bench reports lint types catalogue constraints clean clean-stack
 .DEFAULT_GOAL := help
 
 help:
@@ -84,6 +84,14 @@ test-stack: $(VENV)/installed-dev
 test-compose: $(VENV)/installed-dev
 	$(WITHIN) $(BIN)/python -m pytest -x -m stack tests/stack $(ONLY)
 
+# Every read and write of a run fails once, in every way: nothing is lost, and nothing passes. Many minutes.
+test-faults: $(VENV)/installed-dev
+	$(BIN)/python -m pytest -m faults -n 2 tests $(ONLY)
+
+# A hundred gates at once on one audit store, and two hundred runs in a row of one scheduler. Many minutes.
+test-soak: $(VENV)/installed-dev
+	$(BIN)/python -m pytest -m soak tests $(ONLY)
+
 # The finished reports of the documentation, with a picture of the first screen where Chromium is installed.
 reports: $(VENV)/installed-dev
 	$(BIN)/python scripts/reports.py docs/reports $(if $(shell command -v chromium),--picture)
@@ -106,7 +114,7 @@ test-oldest: .venv-oldest/installed
 # came much later, so those of its days are taken, but for what this package asks for.
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate
 constraints:
-	$(COMPILE) --upgrade --extra dev -o constraints.txt pyproject.toml
+	$(COMPILE) --upgrade --extra dev --extra fuzz -o constraints.txt pyproject.toml
 	$(COMPILE) --upgrade --extra airflow --exclude-newer 2025-11-15 \
 		$(foreach p,pandas numpy great-expectations apache-airflow-providers-common-compat pyreadstat,--exclude-newer-package $(p)=2026-11-20) \
 		-o constraints-oldest.txt pyproject.toml tests/oldest.in
