@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.spatial import cKDTree
 from typer.testing import CliRunner
 
-from local_cloaking import FAMD, InputError, LocalCloaking, gate, local_cloaking, local_cloaking_suite
+from local_cloaking import InputError, LocalCloaking, gate, local_cloaking, local_cloaking_suite
 from local_cloaking.audit.record import measure_entries
 from local_cloaking.avatarisation import Avatarisation, avatarise_in_space
 from local_cloaking.cli import app
 from local_cloaking.gate import GateError, Judgement, checked_threshold, judge
 from local_cloaking.limits import EQUAL_EIGENVALUES, MAX_COPY_SHARE, MAX_MISSING_EXCESS
 from tests.actg import CATEGORIES, actg175
+from tests.tampering import blanked, neighbour_swap, neighbours, shuffled, with_noise
 
 REFITTED = "space: refitted; the avatarisation's own projection was not handed over"
 SHUFFLED = "the avatars look shuffled"
@@ -75,28 +75,6 @@ def discrete(n: int, seed: int) -> pd.DataFrame:
         for i in range(6)
     }
     return pd.DataFrame(columns)
-
-
-def shuffled(table: pd.DataFrame, share: float = 1.0, seed: int = 0) -> pd.DataFrame:
-    """A share of the rows trade places at random."""
-    rng = np.random.default_rng(seed)
-    order = np.arange(len(table))
-    rows = rng.choice(len(table), round(share * len(table)), replace=False)
-    order[rows] = rng.permutation(rows)
-    return table.iloc[order].reset_index(drop=True)
-
-
-def blanked(table: pd.DataFrame, share: float, seed: int = 0, columns: list[str] | None = None) -> pd.DataFrame:
-    """The same share of cells, rounded down, missing in each column."""
-    rng = np.random.default_rng(seed)
-    result = table.copy()
-    for name in columns or list(table.columns):
-        number = pd.api.types.is_numeric_dtype(result[name])
-        cells = result[name].astype(float if number else object)
-        rows = rng.choice(len(table), math.floor(share * len(table)), replace=False)
-        cells.iloc[rows] = np.nan if number else None
-        result[name] = cells
-    return result
 
 
 # --- outcomes ---
@@ -302,12 +280,6 @@ def six_times() -> pd.DataFrame:
     return people.loc[people.index.repeat(6)].reset_index(drop=True)
 
 
-def with_noise(table: pd.DataFrame, scale: float, seed: int = 0) -> pd.DataFrame:
-    rng = np.random.default_rng(seed)
-    numbers = table.select_dtypes("number").columns
-    return table.assign(**{name: table[name] + rng.normal(scale=scale, size=len(table)) for name in numbers})
-
-
 def test_copies(six_times: pd.DataFrame, tmp_path: Path) -> None:
     result = local_cloaking(six_times, six_times.copy(), ncp=3)
     # Every count is 5, which a threshold of 5 would let pass; the strict median tells.
@@ -372,17 +344,6 @@ def test_copies_the_bound(actg: pd.DataFrame, actg_made: dict[int, Avatarisation
 
 
 # --- avatars that are other people's real rows ---
-
-
-def neighbours(table: pd.DataFrame, rank: int = 2, categorical: list[str] | None = None) -> np.ndarray:
-    """For each row, the row of its neighbour of that rank."""
-    coordinates = FAMD(3, categorical).fit_transform(table)
-    return cKDTree(coordinates).query(coordinates, k=rank + 1)[1][:, rank]
-
-
-def neighbour_swap(table: pd.DataFrame, rank: int = 2) -> pd.DataFrame:
-    """Each gets the row of a neighbour instead of an avatar."""
-    return table.iloc[neighbours(table, rank)].reset_index(drop=True)
 
 
 def test_neighbour_swap_warns(actg: pd.DataFrame, tmp_path: Path) -> None:
