@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 pytest.importorskip("airflow", reason="apache-airflow is not installed (extra `airflow`)")
@@ -141,8 +143,6 @@ def test_an_edited_xcom_opens_nothing(running: Careless, edited: str) -> None:
     if edited != "verdict":
         verdict["threshold"] = PASSING
     if edited == "hash of an edited record":
-        import hashlib
-
         record = json.loads(Path(verdict["record"]).read_text())
         forged = running.folder / "forged.json"
         forged.write_text(json.dumps({**record, "verdict": "passed", "threshold": PASSING}))
@@ -158,10 +158,10 @@ def test_the_verdict_of_other_avatars_opens_nothing(running: Careless) -> None:
     other.write_bytes((running.folder / "avatars.csv").read_bytes())
     assert running.run(PASSING, "other.csv") == "success"
     passed = running.verdict()
-    # One cell of another avatar.
-    lines = other.read_text().splitlines(keepends=True)
     third = running.folder / "third.csv"
-    third.write_text("".join([lines[0], lines[2].split(",")[0] + "," + lines[1].split(",", 1)[1], *lines[2:]]))
+    avatars = pd.read_csv(other, dtype={"id": str})
+    avatars.loc[0, "a"] += 0.1
+    avatars.to_csv(third, index=False)
     assert running.run(FAILING, "third.csv") == "failed"
     running.edit_xcom(passed)
     running.mark_success("gate.check")
