@@ -213,14 +213,19 @@ def test_what_was_asked_for_holds_keys_and_is_found(left: Left) -> None:
     assert not (left.folder / "out" / "none.csv").exists()
 
 
+def became(made: str, name: str) -> bool:
+    """Tell whether a file was made under a name, or beside it, to be given it when it was whole."""
+    return made == name or made.startswith(f".{name}.")
+
+
 def test_files_with_personal_content_are_their_owners_alone_from_the_first(left: Left) -> None:
     """Made with the umask 0, so that nothing but the package itself keeps others out."""
     search, made = Search(planted()), left.watched["made"]
     personal = {name for name, content in left.files() if search.found_in(content)}
     assert personal
     for name in personal:
-        here = name.removeprefix("kept/").lstrip("0123456789").replace("!", "/")
-        rights = [mode for path, mode in made.items() if path.endswith(here[-100:])]
+        here = name.replace("!", "/").rpartition("/")[2]
+        rights = [mode for path, mode in made.items() if became(Path(path).name, here)]
         assert rights, f"nobody saw {name} come into being"
         if not is_of_a_command(name):
             assert {oct(mode) for mode in rights} == {"0o600"}, name

@@ -13,14 +13,13 @@ import pytest
 
 pytest.importorskip("distributed", reason="Dask is not installed (extra `dask`)")
 
+from local_cloaking.distributed import measure_partitions
+from local_cloaking.measuring import measure_files
 from tests.cluster import start_cluster
 from tests.partitioned import write_both
 from tests.reliability import note_figures
 from tests.secrecy.planting import AVATAR_KEY, KEY, NAMES, avatars_of, originals
 from tests.secrecy.searching import Search, files_below, ways_to_write_text
-
-from local_cloaking.distributed import measure_partitions
-from local_cloaking.measuring import measure_files
 
 
 class Looking:
