@@ -65,7 +65,7 @@ def write_whole(path: Any, content: bytes, *, private: bool = False, replace: bo
 
 
 class _Unshown(bytes):
-    """Bytes of which a log shows how many they are: at DEBUG, packages for object storage log what they send."""
+    """Bytes of which a log shows how many they are: at DEBUG, some versions of botocore log what they send."""
 
     def __repr__(self) -> str:
         return f"<{len(self)} bytes>"
