@@ -1,4 +1,4 @@
-# Targets: demo, up, down, test, test-oldest, test-stack, test-compose, test-faults, test-soak, bench, reports, lint, types, catalogue, constraints, clean. PYTHON names the interpreter (3.11, 3.12 or 3.13).
+# Targets: demo, up, down, test, test-oldest, test-stack, test-compose, test-faults, test-soak, audit, bench, reports, lint, types, catalogue, constraints, clean. PYTHON names the interpreter (3.11, 3.12 or 3.13).
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
@@ -8,7 +8,7 @@ THRESHOLD ?= 5
 K ?= 20
 NCP ?= 5
 
-.PHONY: help demo up down test test-oldest test-stack test-compose test-faults test-soak bench reports lint types catalogue constraints clean clean-stack
+.PHONY: help demo up down test test-oldest test-stack test-compose test-faults test-soak audit bench reports lint types catalogue constraints clean clean-stack
 .DEFAULT_GOAL := help
 
 help:
@@ -66,6 +66,11 @@ lint: $(VENV)/installed-dev
 
 types: $(VENV)/installed-dev
 	$(BIN)/mypy
+
+# What is known to be dangerous, in the sources and in what is depended on. Without a way to the database of
+# vulnerabilities it says so, and looks at the sources alone.
+audit: $(VENV)/installed-dev
+	$(BIN)/python scripts/audit.py
 
 # What the report's other languages lack, as entries to copy into src/local_cloaking/audit/locale.
 catalogue: $(VENV)/installed-dev

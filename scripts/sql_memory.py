@@ -37,9 +37,8 @@ def main() -> None:
     columns = ", ".join([*numbers, *texts])
     try:
         with engine.begin() as connection:
-            connection.exec_driver_sql(
-                f"CREATE TABLE {NAME} AS SELECT {columns} FROM generate_series(1, {options.rows}) i"
-            )
+            made = f"CREATE TABLE {NAME} AS SELECT {columns} FROM generate_series(1, {options.rows}) i"
+            connection.exec_driver_sql(made)
         subprocess.run([sys.executable, __file__, "--url", options.url, "--read"], check=True)
     finally:
         with engine.begin() as connection:

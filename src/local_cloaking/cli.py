@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from local_cloaking.errors import InputError, LocalCloakingError
+from local_cloaking.errors import InputError, LocalCloakingError, without_message
 from local_cloaking.limits import MIN_GROUP_SIZE, SMALLEST_ADVISED_K
 
 if TYPE_CHECKING:
@@ -482,6 +482,10 @@ def _run(work: Callable[[], int]) -> None:
         _refuse(f"{error.filename or 'file'}: {error.strerror}" if error.strerror else str(error))
     except MemoryError:
         _refuse("there is not enough memory for tables of this size")
+    except Exception as error:
+        if isinstance(error, typer.Exit | typer.Abort):
+            raise
+        raise without_message(error) from None
     else:
         raise typer.Exit(code)
 

@@ -27,6 +27,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from local_cloaking.audit.store import write_whole
 from local_cloaking.avatarisation import Avatarisation
 from local_cloaking.errors import InputError
 from local_cloaking.projection import FAMD
@@ -122,7 +123,7 @@ class CommandAvatarisation:
             "originals": folder / "originals.parquet" if self.source is None else self.source.resolve(),
         }
         if self.source is None and any("{originals}" in word for word in self.words):
-            places["originals"].write_bytes(table_bytes(originals, "originals.parquet"))
+            write_whole(places["originals"], table_bytes(originals, "originals.parquet"), private=True)
         return places
 
     def _run(self, words: list[str]) -> None:

@@ -73,6 +73,27 @@ class InputError(LocalCloakingError):
         return {"remedy": self.remedy, "column": self.column, "rows": self.rows, "file": self.file}
 
 
+class UnforeseenError(Exception):
+    """What this package did not foresee, told without the message, which may quote a cell.
+
+    Where it happened is said by the traceback, which holds no value.
+    """
+
+
+def without_message(error: Exception) -> UnforeseenError:
+    """Return an error in the place of one that this package did not foresee, with its traceback.
+
+    Examples
+    --------
+    >>> raise without_message(ValueError("could not convert string to float: 'Mme Dupont'"))
+    Traceback (most recent call last):
+        ...
+    local_cloaking.errors.UnforeseenError: ValueError, unforeseen; what it says is not shown: it may quote a cell
+    """
+    told = UnforeseenError(f"{type(error).__name__}, unforeseen; what it says is not shown: it may quote a cell")
+    return told.with_traceback(error.__traceback__)
+
+
 def _short(name: str) -> str:
     # On one line, whatever the name holds; a message is no place for a name of a thousand characters.
     return repr(name if len(name) <= 80 else f"{name[:77]}...")

@@ -21,6 +21,6 @@ def storage_errors(name: str) -> Iterator[None]:
         yield
     except (OSError, InputError, MemoryError):
         raise
-    except Exception as error:
-        # Without what it says, which may hold more than the name of the place.
-        raise ConnectionError(f"{name}: the storage cannot be reached ({type(error).__name__})") from error
+    except Exception as error:  # noqa: BLE001 (packages for storage raise anything)
+        # Without what it says, which may hold more than the name of the place, also in a log.
+        raise ConnectionError(f"{name}: the storage cannot be reached ({type(error).__name__})") from None

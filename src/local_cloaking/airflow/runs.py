@@ -11,7 +11,7 @@ from typing import Any
 from airflow.providers.common.compat.sdk import AirflowFailException, conf
 
 from local_cloaking.airflow.arguments import location
-from local_cloaking.errors import LocalCloakingError
+from local_cloaking.errors import LocalCloakingError, without_message
 
 CONFIG_SECTION = "local_cloaking"
 CONFIG_OPTION = "audit_path"
@@ -21,12 +21,19 @@ CONFIG_OPTION = "audit_path"
 def refusals_are_final() -> Iterator[None]:
     """Fail the task for good where this package refuses: the same input would be refused again.
 
-    Whatever else goes wrong (storage, database, memory) may be tried again.
+    Whatever else goes wrong (storage, database, memory) may be tried again. What nobody foresaw is logged without
+    its message.
     """
     try:
         yield
     except LocalCloakingError as error:
         raise AirflowFailException(str(error)) from error
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] == "airflow":
+            raise  # It knows no cell.
+        raise without_message(error) from None
 
 
 def run_of(context: Any) -> dict[str, Any]:

@@ -61,7 +61,20 @@ def write_whole(path: Any, content: bytes, *, private: bool = False, replace: bo
     # An object appears when its upload is complete, not before. Not by a stream: closed by an error in the middle,
     # it would leave what came so far.
     with storage_errors(path.name):
-        path.fs.pipe_file(path.path, content)
+        path.fs.pipe_file(path.path, _Unshown(content))
+
+
+class _Unshown(bytes):
+    """Bytes of which a log shows how many they are: at DEBUG, some versions of botocore log what they send."""
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} bytes>"
+
+    __str__ = __repr__
+
+    def __getitem__(self, key: Any) -> Any:
+        piece = super().__getitem__(key)
+        return _Unshown(piece) if isinstance(piece, bytes) else piece  # Uploaded in parts.
 
 
 def _write_local(path: Path, content: bytes, *, private: bool, replace: bool) -> None:

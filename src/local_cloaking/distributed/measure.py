@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import secrets
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -181,8 +182,9 @@ class _Space:
 
 
 def _survey(engine: Engine, inputs: Inputs, key: str | None, drop: Collection[str]) -> _Survey:
-    originals = survey(engine, inputs.originals, key, "originals")
-    avatars = survey(engine, inputs.avatars, key, "avatars")
+    salt = secrets.token_bytes(32)
+    originals = survey(engine, inputs.originals, key, "originals", salt)
+    avatars = survey(engine, inputs.avatars, key, "avatars", salt)
     warnings = left_out_warnings(drop, originals.names, avatars.names)
     whole, left_out = not warnings, {str(name) for name in drop}
     if key is not None:

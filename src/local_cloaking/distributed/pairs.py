@@ -66,7 +66,7 @@ def pair_by_order(engine: Engine, one: Rows, other: Rows) -> Pairs:
 
 
 def pair_by_key(engine: Engine, one: Rows, other: Rows, column: str) -> Pairs:
-    """Pair by the keys of the rows, as text: a shuffle join.
+    """Pair by the keys of the rows, as text, of which the workers hold hashes: a shuffle join.
 
     Raises
     ------

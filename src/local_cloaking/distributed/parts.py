@@ -17,13 +17,13 @@ from local_cloaking.tables.columns import EncodedColumn
 
 Integers = NDArray[np.int64]
 
-#: Bytes of a key: a Python text of its own.
+#: Bytes of a key's hash: a Python object of its own.
 _KEY_BYTES = 64
 
 
 @dataclass(frozen=True, repr=False)
 class Part:
-    """Encoded rows of a table: their columns, their places in the table, and, to be paired by them, their keys."""
+    """Encoded rows of a table: their columns, their places in it, and, to be paired by, hashes of their keys."""
 
     columns: tuple[EncodedColumn, ...]
     rows: Integers

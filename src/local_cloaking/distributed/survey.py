@@ -6,6 +6,7 @@ are hashed and compared with those of the first time, also when a task runs agai
 
 from __future__ import annotations
 
+import hashlib
 import operator
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -46,6 +47,9 @@ from local_cloaking.tables.values import as_key, as_numbers
 
 Floats = NDArray[np.float64]
 
+#: Of a key's hash: with a billion keys, two are alike by chance once in 10^20 measures.
+_KEY_BYTES = 16
+
 
 @dataclass(frozen=True, repr=False)
 class Reader:
@@ -61,6 +65,8 @@ class Reader:
         The columns wanted, in the order of the table.
     key
         The column that pairs the rows, or None.
+    salt
+        Of the keys' hashes, the same for both tables, another for each measure.
     gaps
         Columns in which a cell is missing in any of the partitions.
     """
@@ -70,6 +76,7 @@ class Reader:
     known: Partition
     names: tuple[str, ...]
     key: str | None
+    salt: bytes
     gaps: frozenset[str]
 
     def frame(self) -> pd.DataFrame:
@@ -122,8 +129,8 @@ class Surveyed:
         return replace(self, readers=tuple(replace(reader, names=tuple(names)) for reader in self.readers))
 
 
-def survey(engine: Engine, place: Any, key: str | None, table: str) -> Surveyed:
-    """Find and hash the partitions of a data set, and see that they are parts of one table.
+def survey(engine: Engine, place: Any, key: str | None, table: str, salt: bytes) -> Surveyed:
+    """Find and hash the partitions of a data set, and see that they are parts of one table; see `Reader`.
 
     Raises
     ------
@@ -144,7 +151,7 @@ def survey(engine: Engine, place: Any, key: str | None, table: str) -> Surveyed:
     names = tuple(prints[0].types)
     gaps = frozenset().union(*(seen_in.gaps for seen_in in prints))
     readers = tuple(
-        Reader(filesystem, path, file, names, key, gaps)
+        Reader(filesystem, path, file, names, key, salt, gaps)
         for path, file, seen_in in zip(found.paths, files, prints, strict=True)
         if seen_in.rows
     )
@@ -335,8 +342,18 @@ def _encode(reader: Reader, columns: tuple[Column, ...], start: int) -> tuple[Pa
         misfits.append(misfit)
         if encoded is not None:
             cells.append(encoded)
-    keys = None if reader.key is None else as_key(frame[reader.key], reader.key).to_numpy(dtype=object)
+    keys = None if reader.key is None else _hashed(as_key(frame[reader.key], reader.key), reader.salt)
     return Part(tuple(cells), np.arange(start, start + len(frame)), keys), misfits
+
+
+def _hashed(keys: pd.Series[Any], salt: bytes) -> NDArray[np.object_]:
+    """Hash the keys of rows: workers send each other what they hold, and spill it to their disks."""
+    hashes = np.empty(len(keys), dtype=object)
+    for row, name in enumerate(keys):
+        if name is not None:
+            text = name.encode("utf-8", "surrogatepass")
+            hashes[row] = hashlib.blake2b(text, digest_size=_KEY_BYTES, key=salt).digest()
+    return hashes
 
 
 def _sum_misfits(ones: list[Misfit], others: list[Misfit]) -> list[Misfit]:

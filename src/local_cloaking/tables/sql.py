@@ -10,6 +10,7 @@ A database gives rows in no order. Two such tables are paired by a key, never by
 from __future__ import annotations
 
 import datetime as dt
+import logging
 import uuid
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -230,7 +231,7 @@ def _rows(source: SqlTable, unwanted: frozenset[str]) -> Iterator[tuple[list[str
     with _refusals_told(source):
         engine = _engine(source)
         try:
-            with _reached(source, engine) as connection:
+            with _rows_unlogged(engine), _reached(source, engine) as connection:
                 chunked = connection.execution_options(yield_per=CHUNK_ROWS)
                 names, result = _executed(chunked, source, unwanted)
                 read = list(map(str, result.keys()))
@@ -305,6 +306,21 @@ def _executed(connection: Any, source: SqlTable, unwanted: frozenset[str]) -> tu
             if isinstance(column.type, sqlalchemy.Numeric):
                 column.type = sqlalchemy.Float()
     return names, connection.execute(sqlalchemy.select(*wanted))
+
+
+@contextmanager
+def _rows_unlogged(engine: Any) -> Iterator[None]:
+    """Keep rows out of the log: at DEBUG, SQLAlchemy writes down each one that it fetches."""
+    logger = logging.getLogger(engine.logger.name)
+    logger.addFilter(_is_no_row)
+    try:
+        yield
+    finally:
+        logger.removeFilter(_is_no_row)
+
+
+def _is_no_row(record: logging.LogRecord) -> bool:
+    return record.levelno > logging.DEBUG
 
 
 @contextmanager

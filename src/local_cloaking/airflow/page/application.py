@@ -188,10 +188,16 @@ def _whole_run_id(run_id: str) -> str:
 
 
 async def _add_headers(request: Request, proceed: Callable[[Request], Awaitable[Response]]) -> Response:
-    response = await proceed(request)
+    response = Response(status_code=403) if _is_of_another_site(request) else await proceed(request)
     for name, value in _HEADERS.items():
         response.headers.setdefault(name, value)
     return response
+
+
+def _is_of_another_site(request: Request) -> bool:
+    """Tell whether another site's page asks, other than by a link that a person followed, as that of an alert."""
+    site, mode, wanted = (request.headers.get(f"sec-fetch-{name}") for name in ("site", "mode", "dest"))
+    return site in ("cross-site", "same-site") and (mode, wanted) != ("navigate", "document")
 
 
 def _refusal(request: Request, error: Any) -> Response:

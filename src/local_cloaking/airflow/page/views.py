@@ -82,7 +82,9 @@ def _drawn(request: Request, template: str, status: int = 200, **contents: Any) 
         return f"{root}/{route}" + (f"?{urlencode(given)}" if given else "")
 
     def in_other(code: str) -> str:
-        query = [(name, value) for name, value in request.query_params.multi_items() if name != "lang"]
+        # What was not understood is not said again.
+        asked = [] if status == 422 else request.query_params.multi_items()
+        query = [(name, value) for name, value in asked if name != "lang"]
         return "?" + urlencode([*query, ("lang", code)])
 
     page = page_template(template, "local_cloaking.airflow.page").render(
