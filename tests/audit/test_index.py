@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import string
 from datetime import UTC, datetime, timedelta, timezone
@@ -58,9 +59,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     read = index._read
 
-    def counted(root: Any, one: Any) -> Any:
+    def counted(root: Any, one: Any, **options: Any) -> Any:
         names.append(one.name)
-        return read(root, one)
+        return read(root, one, **options)
 
     monkeypatch.setattr(index, "_read", counted)
     return names
@@ -268,6 +269,27 @@ def test_a_damaged_entry_is_skipped_and_told(
     assert runs(entries(tmp_path, limit=2)) == ["run 2", "run 1"]
     assert runs(listing(tmp_path).latest()) == ["run 2"]
     assert newest.name in caplog.text
+
+
+def test_an_entry_out_of_reach_is_skipped_unless_none_may_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path, entry_of(0), entry_of(1))
+    (newest,) = entries(tmp_path, limit=1)
+    opens = Path.open
+
+    def lost(path: Path, *args: Any, **options: Any) -> Any:
+        if path.name == newest.name:
+            raise OSError(errno.EIO, "input/output error")
+        return opens(path, *args, **options)
+
+    monkeypatch.setattr(Path, "open", lost)
+    assert runs(entries(tmp_path)) == ["run 0"]
+    with pytest.raises(OSError, match="input/output"):
+        entries(tmp_path, strict=True)
+    monkeypatch.undo()
+    (tmp_path / "index" / "trial" / newest.name).write_bytes(b"{")
+    assert runs(entries(tmp_path, strict=True)) == ["run 0"]  # Damaged: it would be tomorrow, too.
 
 
 def test_files_of_others_and_half_written_ones_are_nothing(tmp_path: Path) -> None:

@@ -161,6 +161,29 @@ def test_interruption_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.
     assert names_in(tmp_path) == []
 
 
+@pytest.mark.parametrize(("number", "is_told"), [(errno.EIO, True), (errno.ENOSPC, True), (errno.EINVAL, False)])
+@pytest.mark.parametrize("replace", [True, False])
+def test_a_name_that_may_be_lost_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, is_told: bool, replace: bool
+) -> None:
+    """Not where a file system only says that its folders are written of their own accord."""
+    sync = os.fsync
+
+    def of_folders(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(number, "not this folder")
+        sync(descriptor)
+
+    monkeypatch.setattr(store.os, "fsync", of_folders)
+    if is_told:
+        with pytest.raises(OSError, match="not this folder"):
+            write_whole(tmp_path / "record.json", b"{}", replace=replace)
+    else:
+        write_whole(tmp_path / "record.json", b"{}", replace=replace)
+    assert (tmp_path / "record.json").read_bytes() == b"{}"  # It is whole, told or not.
+    assert names_in(tmp_path) == ["record.json"]
+
+
 @pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS])
 def test_file_system_without_links_writes_whole_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int

@@ -290,7 +290,8 @@ def test_another_data_set_is_not_compared_with(run_dag, tables):
     assert json.loads(Path(verdict["record"]).read_text())["previous"] is None
 
 
-def test_runs_before_that_cannot_be_read_change_nothing(run_dag, tables, monkeypatch):
+def test_while_the_runs_before_cannot_be_read_nothing_passes_uncompared(run_dag, tables, monkeypatch):
+    """A pass would lose its warning, and is tried again; a verdict that stops the DAG does so all the same."""
     from local_cloaking.audit import index
 
     def unreadable(*args: Any, **kwargs: Any) -> None:
@@ -298,8 +299,11 @@ def test_runs_before_that_cannot_be_read_change_nothing(run_dag, tables, monkeyp
 
     monkeypatch.setattr(index, "entries", unreadable)
     run = run_dag(gated(tables, compare_with_previous=True))
-    assert run.state == "success"
-    assert run.result("gate.check")["warning"] is False
+    assert (run.states["gate.check"], run.tries["gate.check"]) == ("failed", 3)
+    assert run.result("gate.check") is None
+    failing = run_dag(gated(tables, FAILING, compare_with_previous=True))
+    assert failing.tries["gate.check"] == 1
+    assert failing.result("gate.check")["verdict"] == "below_threshold"
 
 
 @pytest.mark.parametrize(

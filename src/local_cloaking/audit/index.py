@@ -150,6 +150,7 @@ def entries(
     run_id: str | None = None,
     limit: int = 50,
     before: str | None = None,
+    strict: bool = False,
 ) -> list[IndexEntry]:
     """Return entries of a store, newest first.
 
@@ -169,6 +170,8 @@ def entries(
         How many at most.
     before
         The name of an entry: only those that sort before it, older than it.
+    strict
+        Whether an entry that cannot be reached is an error; else it is skipped, as one that is damaged.
 
     Raises
     ------
@@ -184,13 +187,13 @@ def entries(
     >>> entries(Path(tempfile.mkdtemp()))
     []
     """
-    return listing(root, dag_ids=dag_ids).newest(
+    return listing(root, dag_ids=dag_ids, strict=strict).newest(
         data_set=data_set, verdict=verdict, since=since, until=until, run_id=run_id, limit=limit, before=before
     )
 
 
-def listing(root: Any, *, dag_ids: Collection[str] | None = None) -> Listing:
-    """List a store once, for several questions.
+def listing(root: Any, *, dag_ids: Collection[str] | None = None, strict: bool = False) -> Listing:
+    """List a store once, for several questions; ``strict`` as in `entries`.
 
     Examples
     --------
@@ -208,7 +211,7 @@ def listing(root: Any, *, dag_ids: Collection[str] | None = None) -> Listing:
         if found
     ]
     filed.sort(key=lambda one: one.name, reverse=True)
-    return Listing(root, tuple(filed), None if dag_ids is None else frozenset(dag_ids))
+    return Listing(root, tuple(filed), None if dag_ids is None else frozenset(dag_ids), strict)
 
 
 def read_entry(root: Any, dag_id: str, name: str) -> IndexEntry | None:
@@ -250,11 +253,14 @@ class Listing:
         The places of the entries.
     dag_ids
         Whose entries are listed; None for all.
+    strict
+        Whether an entry that cannot be reached is an error.
     """
 
     root: Any
     filed: tuple[_Filed, ...]
     dag_ids: frozenset[str] | None
+    strict: bool = False
     _known: dict[tuple[str, str], IndexEntry | None] = field(default_factory=dict, repr=False, compare=False)
 
     def newest(
@@ -322,7 +328,7 @@ class Listing:
     def _checked(self, one: _Filed) -> IndexEntry | None:
         place = (one.folder, one.name)
         if place not in self._known:
-            entry = _read(self.root, one)
+            entry = _read(self.root, one, strict=self.strict)
             # A file system may take two names for one.
             wanted = entry is not None and (self.dag_ids is None or entry.dag_id in self.dag_ids)
             self._known[place] = entry if wanted else None
@@ -407,7 +413,7 @@ def _names_in(folder: Any) -> list[str]:
         return []
 
 
-def _read(root: Any, one: _Filed) -> IndexEntry | None:
+def _read(root: Any, one: _Filed, *, strict: bool = False) -> IndexEntry | None:
     path = root / FOLDER / one.folder / one.name
     if is_local(path) and (path.is_symlink() or _is_link(path.parent)):
         return None
@@ -418,6 +424,8 @@ def _read(root: Any, one: _Filed) -> IndexEntry | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
+        if strict and isinstance(error, OSError):
+            raise
         log.warning("skipped an entry of the index: %s (%s)", one.name, type(error).__name__)
         return None
 

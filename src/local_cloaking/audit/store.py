@@ -16,6 +16,17 @@ from local_cloaking.storage import storage_errors
 
 #: Errors by which a file system says that it has no hard links.
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+#: Errors by which it says that a folder cannot be opened, or written through, as a file is.
+_NO_FOLDER_SYNC = {
+    errno.EACCES,
+    errno.EBADF,
+    errno.EINVAL,
+    errno.EISDIR,
+    errno.ENOSYS,
+    errno.ENOTSUP,
+    errno.EOPNOTSUPP,
+    errno.EPERM,
+}
 
 
 class EvidenceExistsError(LocalCloakingError):
@@ -136,11 +147,11 @@ def _sync_folder(folder: Path) -> None:
     # So that the name survives a power cut, as the content does.
     try:
         descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(descriptor)
-    except OSError:
-        pass
-    finally:
-        os.close(descriptor)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        # A disk that fails here may have lost the name.
+        if error.errno not in _NO_FOLDER_SYNC:
+            raise

@@ -142,7 +142,9 @@ class LocalCloakingCheckOperator(BaseOperator):
             peers=peers_in(evidence.measure),
         )
         if watch.max_drop is not None:
-            watch = replace(watch, previous=self._previous(evidence.measure["data_set"], context))
+            watch = replace(
+                watch, previous=self._previous(evidence.measure["data_set"], judgement.verdict, context)
+            )
         record = build_record(
             evidence.measure,
             evidence.closer,
@@ -177,7 +179,7 @@ class LocalCloakingCheckOperator(BaseOperator):
             max_drop=checked_max_drop(0 if self.max_drop is None else self.max_drop) if compares else None,
         )
 
-    def _previous(self, data_set: str | None, context: Context) -> dict[str, Any] | None:
+    def _previous(self, data_set: str | None, verdict: str, context: Context) -> dict[str, Any] | None:
         """Return the last other run that measured the same data set; None where there is none."""
         if data_set is None:
             return None
@@ -186,11 +188,14 @@ class LocalCloakingCheckOperator(BaseOperator):
         try:
             from local_cloaking.audit.index import entries
 
-            for entry in entries(evidence_root(self.audit_path), data_set=data_set, limit=_LOOKED_BACK):
+            root = evidence_root(self.audit_path)
+            for entry in entries(root, data_set=data_set, limit=_LOOKED_BACK, strict=True):
                 value = entry.local_cloaking
                 if value is not None and (entry.dag_id, entry.run_id) != this_run:
                     return {"record_sha256": entry.record_sha256, "local_cloaking": float(value), "at": entry.at}
         except Exception:
+            if verdict == "passed":
+                raise  # Its warning would be lost; the next try compares.
             self.log.exception("the runs before could not be read: Local Cloaking is not compared with theirs")
         return None
 
