@@ -250,12 +250,17 @@ def verify(
         findings = verify_record(_file(record), sha256=sha256, inputs=inputs, scheduler=dask)
         for finding in findings:
             word = {True: "agrees ", False: "DIFFERS", None: "to know"}[finding.agrees]
-            typer.echo(f"{word}  {finding.what}{': ' if finding.detail else ''}{finding.detail}")
+            typer.echo(_shown(f"{word}  {finding.what}{': ' if finding.detail else ''}{finding.detail}"))
         differing = sum(finding.agrees is False for finding in findings)
         typer.echo(f"{differing} differ" if differing else _agreement(inputs is not None, sha256 is not None))
         return DIFFERS if differing else 0
 
     _run(work)
+
+
+def _shown(text: str) -> str:
+    """Return a text of a file such that it cannot command a terminal, and can be written to any."""
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
 
 
 def _agreement(with_files: bool, with_hash: bool) -> str:
@@ -408,14 +413,17 @@ def _place(name: str | None) -> Any:
 
 
 def _target(name: str | None) -> Any:
-    place = _place(name)
-    if place is not None and not hasattr(place, "open"):
-        raise InputError("a database is no place to write to", remedy="name a file or a URI", file=place.name)
+    return None if name is None else _no_database(_place(name), "a database is no place to write to")
+
+
+def _no_database(place: Any, problem: str) -> Any:
+    if not hasattr(place, "open"):
+        raise InputError(problem, remedy="name a file or a URI", file=place.name)
     return place
 
 
 def _file(name: str) -> bytes:
-    with _place(name).open("rb") as stream:
+    with _no_database(_place(name), "a table of a database is no file").open("rb") as stream:
         return bytes(stream.read())
 
 
@@ -497,7 +505,10 @@ def _refuse(message: str) -> None:
 
 def _names(options: list[str] | None) -> list[str]:
     # By the rules of CSV, so that a name with a comma can be given in quotes.
-    return [name for names in csv.reader(options or [], skipinitialspace=True) for name in names if name]
+    try:
+        return [name for names in csv.reader(options or [], skipinitialspace=True) for name in names if name]
+    except csv.Error as error:
+        raise InputError("a list of names holds a line break", remedy="give A,B,C in one line") from error
 
 
 def _tell(record: dict[str, Any], json_file: Any, report_file: Any, language: str | None) -> None:

@@ -609,7 +609,7 @@ def _check_cut(eigenvalues: Floats, ncp: int) -> None:
         return  # No variance: every coordinate is 0, and the measure says that nothing can be told apart.
     cuts = _cuts(eigenvalues)
     possible = np.flatnonzero(cuts) + 1
-    nearest = int(possible[np.abs(possible - ncp).argmin()])
+    nearest = int(possible[np.abs(possible - min(ncp, len(cuts))).argmin()])
     if ncp > len(cuts):
         raise InputError(
             f"`ncp` is {ncp}, but the originals have only {len(cuts)} independent components",

@@ -161,7 +161,7 @@ def source_of(value: Any, stored: Callable[[str], Any] | None = None) -> Any:
         return value
     if isinstance(value, SqlTable | HeldTable):
         return value
-    text = os.fspath(value)
+    text = _nameable(os.fspath(value))
     if isinstance(value, os.PathLike) or "://" not in text:
         return Path(text)
     if text.startswith("file://"):
@@ -169,6 +169,17 @@ def source_of(value: Any, stored: Callable[[str], Any] | None = None) -> Any:
     if _is_of_a_database(text):
         return SqlTable.of(text)
     return (stored or stored_path)(text)
+
+
+def _nameable(text: str) -> str:
+    """Refuse what no file system can be asked for."""
+    try:
+        possible = b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        possible = False
+    if not possible:
+        raise InputError("the name holds characters that no name of a file has", remedy="correct the path or URI")
+    return text
 
 
 def names_a_table(value: Any) -> bool:
@@ -218,18 +229,11 @@ def stored_path(uri: str) -> Any:
     InputError
         If what opens it is not installed.
     """
-    netloc = urlsplit(uri).netloc
-    # Azure writes its own addresses so: container@account.
-    if "@" in netloc and not netloc.endswith(".core.windows.net"):
-        try:
-            from airflow.providers.common.compat.sdk import ObjectStoragePath
-        except ImportError as error:
-            raise InputError(
-                "the URI names an Airflow connection, and Airflow is not installed",
-                remedy="leave the connection out, or install local-cloaking[airflow]",
-            ) from error
-        return ObjectStoragePath(uri)
     try:
+        netloc = urlsplit(uri).netloc
+        # Azure writes its own addresses so: container@account.
+        if "@" in netloc and not netloc.endswith(".core.windows.net"):
+            return _path_of_airflow(uri)
         from upath import UPath
 
         path = UPath(uri)
@@ -237,6 +241,17 @@ def stored_path(uri: str) -> Any:
     except (ImportError, ValueError) as error:
         raise InputError("nothing that is installed opens a URI of this kind", remedy=_STORAGE) from error
     return path
+
+
+def _path_of_airflow(uri: str) -> Any:
+    try:
+        from airflow.providers.common.compat.sdk import ObjectStoragePath
+    except ImportError as error:
+        raise InputError(
+            "the URI names an Airflow connection, and Airflow is not installed",
+            remedy="leave the connection out, or install local-cloaking[airflow]",
+        ) from error
+    return ObjectStoragePath(uri)
 
 
 def _is_of_a_database(text: str) -> bool:
@@ -253,8 +268,12 @@ def _is_of_a_database(text: str) -> bool:
 
 
 def refuse_password(url: str) -> None:
-    """Refuse a URL that holds a password."""
-    if _without_password(url) != url:
+    """Refuse a URL that holds a password, or is none."""
+    try:
+        tells = _without_password(url) != url
+    except ValueError as error:  # As where a bracket does not close.
+        raise InputError("this is no URL of a database", remedy="write it as SQLAlchemy reads it") from error
+    if tells:
         raise InputError(
             "the URL of a database holds a password, which would be seen wherever the URL is",
             remedy="leave it out: name an Airflow connection, or put it where the driver looks for it (for "

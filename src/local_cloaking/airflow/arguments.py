@@ -31,7 +31,10 @@ def text(value: Any, argument: str) -> str | None:
     """
     if value is None:
         return None
-    rendered = str(value)
+    try:
+        rendered = str(value)
+    except ValueError as error:  # Python writes no number of thousands of digits.
+        raise InputError(f"the argument `{argument}` is too large a number", remedy="correct it") from error
     if rendered.strip() in ("", "None"):
         raise InputError(
             f"the argument `{argument}` rendered to nothing",
@@ -50,16 +53,20 @@ def names(value: Any, argument: str) -> list[str]:
     """
     if value is None:
         return []
+    try:
+        return _listed(value if isinstance(value, str) else list(value), argument)
+    except (TypeError, ValueError, RecursionError, csv.Error) as error:
+        raise InputError(
+            f"the argument `{argument}` is not a list", remedy="give a list, JSON or A,B,C"
+        ) from error
+
+
+def _listed(value: str | list[Any], argument: str) -> list[str]:
     if not isinstance(value, str):
         return [str(name) for name in value]
     rendered = text(value, argument) or ""
     if rendered.lstrip().startswith("["):
-        try:
-            return [str(name) for name in json.loads(rendered)]
-        except ValueError as error:
-            raise InputError(
-                f"the argument `{argument}` is not a list", remedy="give a list, JSON or A,B,C"
-            ) from error
+        return [str(name) for name in json.loads(rendered)]
     return [name for row in csv.reader([rendered], skipinitialspace=True) for name in row if name]
 
 
@@ -105,7 +112,7 @@ def mapping(value: Any, argument: str, producer: str) -> dict[str, Any]:
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             value = None
     if not isinstance(value, dict):
         raise InputError(
@@ -155,7 +162,7 @@ def table(value: Any, argument: str) -> Any:
         return value
     if hasattr(value, "open") and not isinstance(value, PurePosixPath | PureWindowsPath):
         return value  # An ObjectStoragePath, made by the author of the DAG.
-    rendered = text(None if value is None else os.fspath(value), argument)
+    rendered = text(os.fspath(value) if isinstance(value, str | os.PathLike) else None, argument)
     if rendered is None:
         raise InputError(f"the argument `{argument}` is missing", remedy="give a path or a URI")
     return source_of(rendered, _stored)
@@ -183,7 +190,12 @@ def location(value: Any, argument: str) -> Any:
 def _stored(uri: str) -> Any:
     from airflow.providers.common.compat.sdk import ObjectStoragePath
 
-    return ObjectStoragePath(uri)
+    try:
+        return ObjectStoragePath(uri)
+    except (ImportError, ValueError) as error:
+        raise InputError(
+            "nothing that is installed opens a URI of this kind", remedy="correct it, or install what opens it"
+        ) from error
 
 
 def optional_table(value: Any, argument: str) -> Any:

@@ -78,8 +78,11 @@ class Evidence:
             table = pq.read_table(pa.BufferReader(content))
             closer, strictly = (table[name] for name in ("closer", "strictly_closer"))
             measure = json.loads(table.schema.metadata[_METADATA_KEY])
-        except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        except (pa.ArrowException, OSError, KeyError, TypeError, ValueError, RecursionError) as error:
+            # The bytes are in memory: an OSError of Arrow speaks of their content.
             raise EvidenceError("the counts file is not one that a measure wrote") from error
+        if not isinstance(measure, dict):
+            raise EvidenceError("the counts file is not one that a measure wrote")
         if closer.type != pa.int64() or strictly.type != pa.int64() or closer.null_count or strictly.null_count:
             raise EvidenceError("the counts file holds something else than whole numbers")
         return cls(closer.to_numpy(), strictly.to_numpy(), measure)

@@ -415,7 +415,8 @@ def _names_in(folder: Any) -> list[str]:
 
 def _read(root: Any, one: _Filed, *, strict: bool = False) -> IndexEntry | None:
     path = root / FOLDER / one.folder / one.name
-    if is_local(path) and (path.is_symlink() or _is_link(path.parent)):
+    # What is no plain file may keep whoever reads it waiting, as a pipe does.
+    if is_local(path) and (path.is_symlink() or _is_link(path.parent) or not path.is_file()):
         return None
     try:
         with path.open("rb") as stream:
@@ -447,7 +448,14 @@ def _parsed(content: bytes) -> IndexEntry:
 
 _NUMBERS = {"local_cloaking", "threshold"}
 _WHOLE = {"map_index", "try_number", "n"}
+#: No number of an entry is larger; those of JSON may have any number of digits.
+_LARGEST = 2**53
 _MAY_LACK = {"data_set", "local_cloaking", "report"}
+
+
+def _is_text(value: str) -> bool:
+    """Tell half a character from text: JSON can write one, and no address of the page can hold it."""
+    return not any("\ud800" <= character <= "\udfff" for character in value)
 
 
 def _check(name: str, value: Any) -> None:
@@ -456,10 +464,10 @@ def _check(name: str, value: Any) -> None:
     if name == "warning":
         good = isinstance(value, bool)
     elif name in _WHOLE:
-        good = isinstance(value, int) and not isinstance(value, bool)
+        good = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _LARGEST
     elif name in _NUMBERS:
-        good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _LARGEST
     else:
-        good = isinstance(value, str) and (name != "verdict" or value in VERDICTS)
+        good = isinstance(value, str) and _is_text(value) and (name != "verdict" or value in VERDICTS)
     if not good:
         raise ValueError(name)

@@ -248,13 +248,15 @@ def verdict_again(record: dict[str, Any]) -> str | None:
     n, threshold = record["n"], record["threshold"]
     if threshold is None:
         return None
-    values = np.array(record["distribution"]["count"], dtype=np.int64)
-    counts = np.repeat(values, record["distribution"]["individuals"])
-    fits = len(counts) == n and bool((values >= 0).all() and (values <= n - 1).all())
+    from local_cloaking.audit.statistics import Distribution
+
+    # Not an entry for each individual: a record can claim any number of them.
+    distribution = Distribution.of(record["distribution"])
+    fits = distribution.n == n and bool((distribution.counts <= n - 1).all())
     possible = not isinstance(threshold, bool) and threshold > 0
     if not fits or not possible or n - 1 < threshold or record["unreliable_because"] is not None:
         return "not_assessable"
-    if float(np.median(counts)) < threshold:
+    if distribution.median < threshold:
         return "below_threshold"
     peers = peers_in(record)
     return "passed" if peers is None or peers >= threshold else "not_assessable"

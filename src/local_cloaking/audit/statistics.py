@@ -17,6 +17,8 @@ Integers = NDArray[np.int64]
 
 #: The level asked for, in per cent; the interval's own level is this or more.
 CONFIDENCE = 95.0
+#: More than anybody counts; the sum of what a file says may not leave its integers, and come out as another.
+_MOST = 2.0**53
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ class Distribution:
             raise ValueError("as many numbers of individuals as counts are needed")
         if (np.diff(counts) <= 0).any() or (counts < 0).any() or (individuals < 1).any():
             raise ValueError("counts rise from 0, and each is somebody's")
+        if individuals.sum(dtype=np.float64) > _MOST:
+            raise ValueError("there are more individuals than can be added up")
         return cls(counts, individuals)
 
     @property

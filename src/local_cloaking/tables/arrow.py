@@ -117,6 +117,8 @@ def refuse_shape(schema: pa.Schema, rows: int, *, fewest: int = 1, leave_out: Co
 
 def _refuse_type(field: pa.Field, rows: int) -> None:
     kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return  # Looked at, as one that is no text raises a ValueError.
     if _is_flat(kind):
         return
     what = "lists or structures" if pa.types.is_nested(kind) else f"values of type {_name(kind)}"

@@ -48,11 +48,12 @@ def unpacked(data: bytes) -> bytes:
 
 
 def _up_to(data: bytes, kind: str, size: int) -> bytes | None:
-    content = io.BytesIO()
+    content, chunk = io.BytesIO(), memoryview(bytearray(_CHUNK))
     try:
         with _opened(data, kind) as file:
-            while chunk := file.read(min(_CHUNK, size - content.tell())):
-                content.write(chunk)
+            # Not `read`: Arrow never gives back what that has taken for a damaged file.
+            while count := file.readinto(chunk[: size - content.tell()]):
+                content.write(chunk[:count])
     except (OSError, EOFError, zlib.error):
         # The bytes are in memory: an OSError speaks of their content.
         return None

@@ -14,6 +14,7 @@ import pandas as pd
 
 from local_cloaking.errors import InputError
 from local_cloaking.tables.arrow import LARGEST_CELLS, unread
+from local_cloaking.tables.packing import LARGEST_RATIO, SMALLEST_LIMIT
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -79,9 +80,11 @@ def read_statistical(
     local_cloaking.errors.InputError: the Stata file is damaged or incomplete; write it again, or hand over ...
     """
     reader = getattr(_pyreadstat(kind), _READERS[kind])
-    names, _ = _read(reader, data, kind, encoding, metadataonly=True)
+    described, _ = _read(reader, data, kind, encoding, metadataonly=True)
+    names: list[str] = list(described.column_names)
     if len(set(names)) < len(names):
         raise InputError("column names stand more than once", remedy="give each column a name of its own")
+    _refuse_claim(described.number_rows or 0, len(names), data, kind)
     wanted = [name for name in names if name not in set(leave_out)]
     frame = _read(reader, data, kind, encoding, usecols=wanted, dates_as_pandas_datetime=True)[1]
     if not len(frame):
@@ -89,6 +92,13 @@ def read_statistical(
     if len(frame) * len(names) > LARGEST_CELLS:
         raise InputError(f"it has more than {LARGEST_CELLS} cells", remedy="leave out columns", rows=len(frame))
     return _with_missing(frame, names)
+
+
+def _refuse_claim(rows: int, columns: int, data: bytes, kind: str) -> None:
+    """Refuse a file that says it has more cells than its bytes can hold: room would be made for all of them."""
+    largest = len(data) if kind == "stata" else max(SMALLEST_LIMIT, LARGEST_RATIO * len(data)) // 8
+    if rows > len(data) or rows * columns > largest:
+        raise _damaged(kind)
 
 
 def _with_missing(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
@@ -104,23 +114,33 @@ def _with_missing(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _read(
-    reader: Any, data: bytes, kind: str, encoding: str | None, **options: Any
-) -> tuple[list[str], pd.DataFrame]:
+def _read(reader: Any, data: bytes, kind: str, encoding: str | None, **options: Any) -> tuple[Any, pd.DataFrame]:
     from pyreadstat import PyreadstatError, ReadstatError
 
     try:
         frame, described = reader(io.BytesIO(data), encoding=encoding, **options)
-    except (PyreadstatError, ReadstatError, OverflowError, UnicodeError, ValueError):
-        # Its message may show cells, and would be chained.
+    except (
+        PyreadstatError,
+        ReadstatError,
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ):
+        # What a damaged file leads to in a reader that trusts it. Its message may show cells, and would be chained.
         frame = None
     if frame is None:
-        raise InputError(
-            f"the {_CALLED[kind]} is damaged or incomplete",
-            remedy="write it again, or hand over the table as CSV; for garbled texts, name their encoding in the "
-            "option `encoding`",
-        )
-    return list(described.column_names), frame
+        raise _damaged(kind)
+    return described, frame
+
+
+def _damaged(kind: str) -> InputError:
+    return InputError(
+        f"the {_CALLED[kind]} is damaged or incomplete",
+        remedy="write it again, or hand over the table as CSV; for garbled texts, name their encoding in the "
+        "option `encoding`",
+    )
 
 
 def _pyreadstat(kind: str) -> ModuleType:

@@ -11,7 +11,9 @@ from typing import Any
 from local_cloaking.audit.index import IndexEntry, is_local
 
 #: What the check makes of the names of DAG, run and task; neither hidden, nor a way up.
-_PART = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
+_PART = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,254}")
+#: As object storage has it.
+_LONGEST = 1024
 
 
 class NotTheEvidenceError(Exception):
@@ -46,9 +48,7 @@ def stored_report(root: Any, entry: IndexEntry) -> bytes:
     """
     record = stored_record(root, entry)
     if entry.report is None:
-        from local_cloaking.audit.report import draw_report
-
-        return draw_report(json.loads(record), sha256=entry.record_sha256)
+        return _drawn(record, entry.record_sha256)
     if PurePosixPath(entry.report).parent != PurePosixPath(entry.record).parent:
         raise NotTheEvidenceError
     return stored(root, entry.report)
@@ -71,7 +71,7 @@ def stored(root: Any, relative: str) -> bytes:
     FileNotFoundError: not in the store
     """
     parts = relative.split("/")
-    if not all(_PART.fullmatch(part) for part in parts):
+    if len(relative) > _LONGEST or not all(_PART.fullmatch(part) for part in parts):
         raise FileNotFoundError("not in the store")
     path = root.joinpath(*parts)
     if is_local(root):
@@ -81,6 +81,20 @@ def stored(root: Any, relative: str) -> bytes:
     with path.open("rb") as stream:
         content: bytes = stream.read()
     return content
+
+
+def _drawn(record: bytes, sha256: str) -> bytes:
+    from local_cloaking.audit.consistency import agrees_with_itself, read_record
+    from local_cloaking.audit.record import RecordError
+    from local_cloaking.audit.report import draw_report
+
+    try:
+        entries = read_record(record)
+    except RecordError as error:
+        raise NotTheEvidenceError from error
+    if not agrees_with_itself(entries):
+        raise NotTheEvidenceError
+    return draw_report(entries, sha256=sha256)
 
 
 def _dag_of(record: bytes) -> str | None:
