@@ -174,7 +174,7 @@ def test_as_a_program(originals: Path, avatars: Path) -> None:
     """Once in a process of its own, through the module, in a plain C locale."""
     command = [sys.executable, "-m", "local_cloaking.cli", "measure", str(originals)]
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0"}
-    options = {"capture_output": True, "env": environment, "check": False, "timeout": 60}
+    options = {"capture_output": True, "env": environment, "check": False, "timeout": 300}
     done = subprocess.run([*command, str(avatars), "--key", "id", "--ncp", "2"], **options)  # type: ignore[call-overload]
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.startswith(b"Local Cloaking")

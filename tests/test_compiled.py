@@ -37,7 +37,7 @@ def test_the_other_methods_count(before: str) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["tree"]

@@ -15,7 +15,7 @@ HEAVY = ("pandas", "numpy", "scipy", "sklearn", "pyarrow", "great_expectations",
 
 
 def in_a_new_process(code: str) -> str:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

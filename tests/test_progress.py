@@ -75,7 +75,7 @@ def test_a_terminal_shows_a_bar(tables: list[str]) -> None:
         shown = b""
         while chunk := _read(master):
             shown += chunk
-        printed = running.communicate(timeout=120)[0]
+        printed = running.communicate(timeout=300)[0]
     os.close(master)
     assert running.returncode == 0
     assert b"counting" in shown
@@ -91,5 +91,5 @@ def _read(terminal: int) -> bytes:
 
 
 def test_what_is_no_terminal_gets_no_bar(tables: list[str]) -> None:
-    done = subprocess.run([*COMMAND, *tables], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run([*COMMAND, *tables], capture_output=True, text=True, check=False, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")

@@ -22,7 +22,7 @@ def test_a_line_of_the_table(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == table.read_text()
