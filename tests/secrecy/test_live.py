@@ -47,8 +47,11 @@ def test_logs_and_database_of_a_whole_airflow(tmp_path: Path) -> None:
         },
     ) as running:
         running.unpause("searched")
-        run_id, state = running.run("searched")
-        assert state == "failed"
+        run_id = running.trigger("searched")
+        path = running.run_path("searched", run_id)
+        # At DEBUG, on a busy machine, it takes its time.
+        running.wait("end", lambda: running.ask(path)["state"] in ("success", "failed"), seconds=900)
+        assert running.ask(path)["state"] == "failed"
         assert running.result("searched", run_id, "passed.check")["verdict"] == "passed"
     logs = [path for path in files_below(home / "logs") if "task_id=" in str(path)]
     assert [
