@@ -18,6 +18,8 @@ from tests.faults.made import FAILING, PASSING, Workshop, write_tables
 from tests.faults.operations import HARMLESS, Fault, faults_of
 from tests.reliability import note_figures
 
+pytest.importorskip("airflow", reason="apache-airflow is not installed (extra `airflow`)")
+
 PARTS = 2
 SAMPLE = 60
 WRITTEN = ("record.json", "report.html", "weak.csv")
