@@ -91,7 +91,7 @@ test-compose: $(VENV)/installed-dev
 
 # Every read and write of a run fails once, in every way: nothing is lost, and nothing passes. Many minutes.
 test-faults: $(VENV)/installed-dev
-	$(BIN)/python -m pytest -m faults -n 2 tests $(ONLY)
+	$(BIN)/python -m pytest -m faults -n 2 --dist loadfile tests/faults $(ONLY)
 
 # A hundred gates at once on one audit store, and two hundred runs in a row of one scheduler. Many minutes.
 test-soak: $(VENV)/installed-dev

@@ -10,6 +10,8 @@ from typing import Any
 
 from tests.faults import invariants
 
+#: Files that are their owner's alone.
+PRIVATE = ("weak.csv", "made.csv", "made.csv.projection.json")
 #: Small, as they are measured thousands of times.
 N = 80
 #: Local Cloaking of the avatars lies between them.
@@ -55,7 +57,7 @@ class Workshop:
 
     def nothing_half_written(self, *, leftovers: bool) -> None:
         """See `tests.faults.invariants`."""
-        invariants.nothing_half_written(self.root, leftovers=leftovers, private=("weak.csv",))
+        invariants.nothing_half_written(self.root, leftovers=leftovers, private=PRIVATE)
 
     def keep(self, name: str, xcoms: dict[Any, Any]) -> None:
         """Keep everything as it is now."""

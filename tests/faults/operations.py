@@ -38,10 +38,14 @@ class Operation:
 
 @dataclass(frozen=True)
 class Fault:
-    """Which operation fails, and how; see `WAYS`."""
+    """Which operation fails, and how; see `WAYS`.
+
+    It has a number, or is the first whose kind and path, as text, hold something.
+    """
 
     number: int
     way: str
+    holding: str = ""
 
 
 class Unforeseen(RuntimeError):
@@ -120,6 +124,7 @@ class Watch:
             if fault is None:
                 return None
             here = fault.number == len(self.operations) - 1
+            here |= bool(fault.holding) and not self.struck and fault.holding in f"{kind} {path}"
             lasts = self.struck and fault.way.endswith("from here on") and kind in WAYS[fault.way]
             if not here and not lasts:
                 return None
@@ -147,7 +152,7 @@ class Watch:
         if way == "unforeseen":
             raise Unforeseen("nobody has thought of this")
         if way == "timed out":
-            from airflow.sdk.exceptions import AirflowTaskTimeout
+            from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
             raise AirflowTaskTimeout
         if way == "clock steps back":

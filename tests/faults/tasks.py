@@ -23,6 +23,7 @@ from typing import Any
 from tests.faults.operations import Fault, Operation, Watch, under
 
 DAG_ID = "faults"
+AVATARISE = "avatarise"
 MEASURE, CHECK, PUBLISH = "gate.local_cloaking", "gate.check", "publish"
 #: In which they run.
 TASKS = (MEASURE, CHECK, PUBLISH)
@@ -124,14 +125,24 @@ def attempt(
 
 
 def dag_of(gate: Gate, retries: int) -> Any:
-    """Return a gate before a task that publishes."""
+    """Return a gate before a task that publishes, and beside them one that makes avatars."""
     from airflow.sdk import DAG, Asset, task
 
-    from local_cloaking.airflow import local_cloaking_gate, require_passed
+    from local_cloaking.airflow import AvatariseOperator, local_cloaking_gate, require_passed
 
     with DAG(
         DAG_ID, schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UTC), default_args={"retries": retries}
     ) as dag:
+        # By itself: the avatars that are measured are there already.
+        AvatariseOperator(
+            task_id=AVATARISE,
+            originals=gate.originals,
+            avatars=str(Path(gate.audit).parent / "made" / "made.csv"),
+            k=12,
+            ncp=3,
+            seed=1,
+            key="id",
+        )
         made = local_cloaking_gate(
             "gate",
             originals=gate.originals,

@@ -14,6 +14,8 @@ from tests.faults.made import FAILING, PASSING, VERDICTS, write_tables
 from tests.faults.tasks import CHECK, MEASURE, Gate, Job, attempt
 from tests.reliability import note_figures
 
+pytest.importorskip("airflow", reason="apache-airflow is not installed (extra `airflow`)")
+
 RUN = "manual"
 #: KiB: from a disk that takes nothing to one that takes all.
 SIZES = (4, 8, 12, 16, 20, 24, 32, 48, 64, 72, 76, 80, 88, 96)

@@ -18,6 +18,8 @@ from tests.faults import invariants
 from tests.faults.made import PASSING, Workshop, write_tables
 from tests.faults.tasks import CHECK, MEASURE, PUBLISH, Attempt, Gate, Job, attempt
 
+pytest.importorskip("airflow", reason="apache-airflow is not installed (extra `airflow`)")
+
 Xcoms = dict[tuple[str, str], str]
 
 

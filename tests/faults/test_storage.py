@@ -23,11 +23,12 @@ from tests.storage import REGION, connect_storage, endpoint
 
 __all__ = ["endpoint"]
 
+pytest.importorskip("airflow", reason="apache-airflow is not installed (extra `airflow`)")
 pytest.importorskip("s3fs", reason="s3fs is not installed (extra `dev`)")
 pytest.importorskip("moto.server", reason="moto is not installed (extra `dev`)")
 
+#: Each part is a test of its own, so that several processes share them.
 PARTS = 2
-SAMPLE = 60
 PLACE = "s3://store@bucket"
 
 
@@ -148,7 +149,9 @@ TRIALS = [(MEASURE, PASSING), (CHECK, PASSING), (CHECK, FAILING), (PUBLISH, PASS
 @pytest.mark.parametrize(("task_id", "threshold"), TRIALS)
 def test_every_request_fails_in_every_way(stored, task_id, threshold, part):
     tried, tally = stored.trial(task_id, threshold), Tally()
-    tally.inject(tried, faults_of(tried.operations)[part::PARTS])
+    # What a verdict that stops the DAG does otherwise than a pass is seen in a part of them.
+    step = PARTS if threshold == PASSING else 4 * PARTS
+    tally.inject(tried, faults_of(tried.operations)[part::step])
     tally.check()
     note_figures(
         f"faults-storage-{task_id}-{threshold:g}-{part}",
