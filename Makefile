@@ -101,7 +101,7 @@ test-soak: $(VENV)/installed-dev
 reliability: $(VENV)/installed-fuzz
 	rm -rf build/reliability
 	$(MAKE) test-faults test-soak fuzz
-	$(BIN)/python -m pytest -m 'secrecy' tests
+	$(BIN)/python -m pytest -m 'stack or not stack' tests/secrecy
 	$(BIN)/python scripts/reliability.py --readme README.md
 
 # The finished reports of the documentation, with a picture of the first screen where Chromium is installed.

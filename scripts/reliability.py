@@ -61,7 +61,7 @@ def table(folder: Path) -> str:
         if not files:
             raise FileNotFoundError(f"no figures of {pattern!r} in {folder}: run `make reliability`")
         figures = [json.loads(path.read_text()) for path in files]
-        total, after = (sum(entry[name] for entry in figures) for name in (number, outcome))
+        total, after = (sum(entry.get(name, 0) for entry in figures) for name in (number, outcome))
         lines.append(f"| {what} | {total:,} | {after:,} {words} |")
     return "\n".join(lines)
 
