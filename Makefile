@@ -1,4 +1,4 @@
-# Targets: demo, up, down, test, test-oldest, test-stack, test-compose, test-faults, test-soak, bench, reports, lint, types, catalogue, constraints, clean. PYTHON names the interpreter (3.11, 3.12 or 3.13).
+# Targets: demo, up, down, test, test-oldest, test-stack, test-compose, test-faults, test-soak, fuzz, bench, reports, lint, types, catalogue, constraints, clean. PYTHON names the interpreter (3.11, 3.12 or 3.13).
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
@@ -8,7 +8,7 @@ THRESHOLD ?= 5
 K ?= 20
 NCP ?= 5
 
-.PHONY: help demo up down test test-oldest test-stack test-compose test-faults test-soak bench reports lint types catalogue constraints clean clean-stack
+.PHONY: help demo up down test test-oldest test-stack test-compose test-faults test-soak fuzz bench reports lint types catalogue constraints clean clean-stack
 .DEFAULT_GOAL := help
 
 help:
@@ -91,6 +91,10 @@ test-faults: $(VENV)/installed-dev
 # A hundred gates at once on one audit store, and two hundred runs in a row of one scheduler. Many minutes.
 test-soak: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -m soak tests $(ONLY)
+
+# What nobody would write, a hundred thousand times for each kind: hours. Some minutes: FUZZ="--inputs 2000".
+fuzz: $(VENV)/installed-fuzz
+	$(BIN)/python -m tests.fuzz $(FUZZ)
 
 # The finished reports of the documentation, with a picture of the first screen where Chromium is installed.
 reports: $(VENV)/installed-dev
