@@ -139,7 +139,6 @@ def test_a_pipe_in_the_place_of_an_entry_keeps_nobody_waiting(tmp_path: Path) ->
         "\ud800",
         "nope://x",
         "x://[",
-        "a@b://c@d/e",
         "x://[#y",
         "postgresql://[/x#t",
         "postgresql://u:p@/x#t",

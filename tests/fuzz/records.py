@@ -26,6 +26,7 @@ _DRAWN, _BY_FILES, _BY_COMMAND = 300, 200, 100
 
 def prepare() -> None:
     """Import what is imported late."""
+
     import local_cloaking.audit.report
     import local_cloaking.cli  # noqa: F401
     from tests.fuzz.tables import prepare as of_tables
