@@ -1,4 +1,4 @@
-# Targets: demo, up, down, test, test-oldest, test-stack, test-compose, test-faults, test-soak, reliability, audit, bench, reports, lint, types, catalogue, constraints, clean. PYTHON names the interpreter (3.11, 3.12 or 3.13).
+# Targets: demo, up, down, test, test-oldest, test-stack, test-compose, test-faults, test-soak, fuzz, reliability, audit, bench, reports, lint, types, catalogue, constraints, clean. PYTHON names the interpreter (3.11, 3.12 or 3.13).
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
@@ -8,7 +8,7 @@ THRESHOLD ?= 5
 K ?= 20
 NCP ?= 5
 
-.PHONY: help demo up down test test-oldest test-stack test-compose test-faults test-soak reliability audit bench reports lint types catalogue constraints clean clean-stack
+.PHONY: help demo up down test test-oldest test-stack test-compose test-faults test-soak fuzz reliability audit bench reports lint types catalogue constraints clean clean-stack
 .DEFAULT_GOAL := help
 
 help:
@@ -96,6 +96,10 @@ test-faults: $(VENV)/installed-dev
 # A hundred gates at once on one audit store, and two hundred runs in a row of one scheduler. Many minutes.
 test-soak: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -m soak tests $(ONLY)
+
+# What nobody would write, a hundred thousand times for each kind: hours. Some minutes: FUZZ="--inputs 2000".
+fuzz: $(VENV)/installed-fuzz
+	$(BIN)/python -m tests.fuzz $(FUZZ)
 
 # All that is counted for the README's table of reliability, and the table: hours. Each part has a target of its own.
 reliability: $(VENV)/installed-fuzz

@@ -423,7 +423,10 @@ def _no_database(place: Any, problem: str) -> Any:
 
 
 def _file(name: str) -> bytes:
-    with _no_database(_place(name), "a table of a database is no file").open("rb") as stream:
+    from local_cloaking.storage import storage_errors
+
+    place = _no_database(_place(name), "a table of a database is no file")
+    with storage_errors(place.name), place.open("rb") as stream:
         return bytes(stream.read())
 
 

@@ -8,10 +8,6 @@ import json
 import random
 import zlib
 
-from tests.fuzz.mutated_json import mutate_json
-from tests.fuzz.records import prepare as _prepare_records
-from tests.fuzz.tables import OTHER, Bytes, mutate_parquet
-
 from local_cloaking.audit.consistency import agrees_with_itself
 from local_cloaking.audit.evidence import Evidence
 from local_cloaking.audit.record import build_record, peers_in
@@ -19,8 +15,11 @@ from local_cloaking.errors import LocalCloakingError
 from local_cloaking.gate import judge
 from local_cloaking.measuring import Inputs, measure_files
 from local_cloaking.projection import FAMD
+from tests.fuzz.mutated_json import mutate_json
+from tests.fuzz.records import prepare as _prepare_records
+from tests.fuzz.tables import OTHER, Bytes, mutate_parquet
 
-_JUDGED, _MEASURED, _DRAWN = 20, 8, 100
+_JUDGED, _MEASURED, _DRAWN = 60, 20, 300
 
 
 def prepare() -> None:
@@ -80,9 +79,7 @@ def _advice(data: bytes) -> None:
 
 
 def _projection(data: bytes) -> None:
-    try:
+    with contextlib.suppress(UnicodeDecodeError):
         FAMD.from_json(data.decode())
-    except UnicodeDecodeError:
-        pass
     if not zlib.crc32(data) % _MEASURED:
         measure_files(Inputs(Bytes(OTHER), Bytes(OTHER), Bytes(data)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import random
@@ -86,10 +87,8 @@ def mutate_json(data: bytes, rng: random.Random, seal: Callable[[dict[str, Any]]
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         value = _changed(value, rng)
     if seal is not None and isinstance(value, dict) and rng.random() < 0.9:
-        try:
+        with contextlib.suppress(ValueError, RecursionError):
             seal(value)
-        except (ValueError, RecursionError):
-            pass
     return json.dumps(value, separators=(",", ":")).encode()
 
 

@@ -1,4 +1,4 @@
-"""Options of the command line, of the operators and of the functions: whatever they hold, a measure or a refusal."""
+"""Options of command line, operators and functions: whatever they hold, a measure or a refusal."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from hypothesis import strategies as st
+
+from local_cloaking.errors import LocalCloakingError
 from tests.fuzz.mutated_json import VALUES
 from tests.fuzz.records import by_itself
 from tests.fuzz.tables import OTHER
-
-from local_cloaking.errors import LocalCloakingError
 
 #: What each way of asking takes as options.
 _NAMES = ("key", "categorical", "drop", "groups")
@@ -50,6 +50,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "require_passed": ("verdict", "avatars", "accept_unverified"),
     "measure_files": (*_NAMES[1:], *_NUMBERS, *_CSV, "key"),
     "bounds": (*_BOUNDS, "max_drop", "margin"),
+    "arguments": (*_NAMES, *_NUMBERS, *_CSV, "originals", "measured", "compare_with_previous", "language"),
 }
 _WRITTEN = {"json": "record.json", "report": "report.html", "remediation": "weakest.csv"}
 
@@ -61,8 +62,6 @@ def prepare() -> None:
 
     of_airflow()
     of_records()
-    import local_cloaking.airflow  # noqa: F401
-    import local_cloaking.cli
 
     folder()
 
@@ -196,6 +195,28 @@ def _by_function(how: str, options: dict[str, Any]) -> None:
         assert number > 0 or (name in ("max_drop", "margin") and number == 0)
 
 
+def _by_argument(how: str, options: dict[str, Any]) -> None:
+    """Read options as every operator reads its own."""
+    from local_cloaking.airflow import arguments
+    from local_cloaking.audit.languages import language_of
+
+    for name, value in options.items():
+        if name in _NAMES:
+            assert all(isinstance(one, str) for one in arguments.names(value, name))
+        elif name in _NUMBERS:
+            assert arguments.whole(value, name) is None or value is not None
+        elif name == "originals":
+            assert arguments.table(value, name) is not None
+        elif name == "measured":
+            assert isinstance(arguments.mapping(value, name, "measure"), dict)
+        elif name == "compare_with_previous":
+            assert arguments.truth(value, name) in (True, False)
+        elif name == "language":
+            language_of(arguments.text(value, name))
+        else:
+            arguments.csv_options(value, value, value)
+
+
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
@@ -211,6 +232,7 @@ _WAYS: dict[str, Callable[[str, dict[str, Any]], None]] = {
     "require_passed": _by_operator,
     "measure_files": _by_function,
     "bounds": _by_function,
+    "arguments": _by_argument,
 }
 
 # What is asked ---------------------------------------------------------------------------------------------------
@@ -278,8 +300,8 @@ _ENCODINGS = st.sampled_from(
         "hex",
         "undefined",
         "mbcs",
+        *("unicode_escape", "raw_unicode_escape", "utf-32", "cp037", "nope", "", "\x00", "utf\u2212 8", "base64"),
     ]
-    + ["unicode_escape", "raw_unicode_escape", "utf-32", "cp037", "nope", "", "\x00", "utf\u2212 8", "base64"]
 )
 _MARKS = st.sampled_from(
     [",", ";", "tab", "\\t", "\t", ".", "|", "", ",,", "a", '"', "\n", " ", "é", "\x00", "^", "None"]
@@ -295,8 +317,6 @@ _COMMANDS = st.sampled_from(
         "/absent {k} {output}",
         '"',
         "true {k} {output} {x}",
-    ]
-    + [
         "cp originals.csv {output} {k}",
         "test {k} {output} {seed} {ncp} {originals} {projection}",
         "true '{k} {output}",
@@ -332,17 +352,13 @@ def _values_of(name: str) -> st.SearchStrategy[Any]:
     return st.one_of(ordinary.get(name, _ANY), ordinary.get(name, _ANY), _ANY)
 
 
-def strategy() -> st.SearchStrategy[dict[str, Any]]:
-    """Make some options for one way of asking."""
-    cheap = ("bounds", "require_passed", "check operator", "measure operator", "measure operator", "verify")
-    ways = st.sampled_from([*OPTIONS, *cheap, "bounds", "bounds"])
-    return ways.flatmap(
-        lambda how: st.fixed_dictionaries(
-            {
-                "how": st.just(how),
-                "options": st.lists(st.sampled_from(OPTIONS[how]), min_size=1, max_size=4, unique=True).flatmap(
-                    lambda names: st.fixed_dictionaries({name: _values_of(name) for name in names})
-                ),
-            }
-        )
-    )
+def strategy() -> st.SearchStrategy[list[dict[str, Any]]]:
+    """Make some options; what measures takes long, and so comes in one of each list only."""
+
+    def one(how: str) -> st.SearchStrategy[dict[str, Any]]:
+        names = st.lists(st.sampled_from(OPTIONS[how]), min_size=1, max_size=4, unique=True)
+        values = names.flatmap(lambda chosen: st.fixed_dictionaries({name: _values_of(name) for name in chosen}))
+        return values.map(lambda options: {"how": how, "options": options})
+
+    light = ("arguments", "arguments", "bounds", "require_passed")
+    return st.tuples(*map(one, light * 4), st.sampled_from(sorted(OPTIONS)).flatmap(one)).map(list)

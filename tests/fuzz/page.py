@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from hypothesis import strategies as st
+
 from tests.fuzz.mutated_json import VALUES, mutate_json
 
 PREFIX = "/local-cloaking"
@@ -108,9 +109,8 @@ def prepare() -> None:
 def prepare_page_records() -> None:
     """Draw a report once, which imports much."""
     prepare()
-    from tests.records import record_of
-
     from local_cloaking.audit.report import draw_report
+    from tests.records import record_of
 
     draw_report(record_of())
     store()
@@ -190,9 +190,9 @@ def served() -> tuple[Asker, dict[str, str], dict[str, str]]:
 
     import jwt
     import pytest
-    from tests.page import file_verdict, know_dags, serving
 
     from local_cloaking.audit.store import write_whole
+    from tests.page import file_verdict, know_dags, serving
 
     folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
     names = {}
@@ -262,8 +262,8 @@ _NUMBERS = st.one_of(st.integers(), st.sampled_from(["-1", "1", "1e3", "9" * 500
 _PATHS = ("/", "/report", "/report.html", "/record.json", "/static/page.css", "/static/page.js")
 
 
-def strategy_page_requests() -> st.SearchStrategy[dict[str, Any]]:
-    """Make requests: some of the application's own schema, some that no schema has."""
+def strategy_page_requests() -> st.SearchStrategy[list[dict[str, Any]]]:
+    """Make requests, each of every user: some of the application's own schema, some that no schema has."""
     parameters = st.lists(
         st.one_of(
             st.tuples(st.just("dag_id"), _DAGS),
@@ -307,7 +307,6 @@ def strategy_page_requests() -> st.SearchStrategy[dict[str, Any]]:
     )
     raw = st.fixed_dictionaries(
         {
-            "user": st.sampled_from(_USERS),
             "method": st.sampled_from(["GET"] * 6 + ["HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE"]),
             "path": paths,
             "query": queries,
@@ -315,7 +314,8 @@ def strategy_page_requests() -> st.SearchStrategy[dict[str, Any]]:
             "body": st.just(""),
         }
     )
-    return st.one_of(raw, raw, *_of_the_schema())
+    made = st.one_of(raw, raw, *_of_the_schema())
+    return made.map(lambda asked: [{"user": user, **asked} for user in _USERS])
 
 
 def _of_the_schema() -> list[st.SearchStrategy[dict[str, Any]]]:
@@ -327,20 +327,14 @@ def _of_the_schema() -> list[st.SearchStrategy[dict[str, Any]]]:
     schema = schemathesis.openapi.from_dict(create_application().openapi())
     operations = [found.ok() for found in schema.get_all_operations()]
     modes = list(schemathesis.GenerationMode)
-    return [
-        st.tuples(operation.as_strategy(generation_mode=mode), st.sampled_from(_USERS)).map(_plain)
-        for operation in operations
-        for mode in modes
-    ]
+    return [operation.as_strategy(generation_mode=mode).map(_plain) for operation in operations for mode in modes]
 
 
-def _plain(made: tuple[Any, str]) -> dict[str, Any]:
-    case, user = made
+def _plain(case: Any) -> dict[str, Any]:
     query = urlencode(
         [(str(name), str(value)) for name, value in (case.query or {}).items()], errors="surrogatepass"
     )
     return {
-        "user": user,
         "method": case.method,
         "path": case.formatted_path,
         "query": query,

@@ -13,28 +13,27 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.fuzz.mutated_json import mutate_json
-from tests.fuzz.tables import OTHER
-
 from local_cloaking.audit.consistency import agrees_with_itself, read_record
 from local_cloaking.audit.record import RecordError, digest_of, passed_record
 from local_cloaking.audit.verify import verify_record
 from local_cloaking.errors import LocalCloakingError
+from tests.fuzz.mutated_json import mutate_json
+from tests.fuzz.tables import OTHER
 
 #: Of so many, one is also drawn, verified by its files, and verified by the command line.
-_DRAWN, _BY_FILES, _BY_COMMAND = 150, 60, 40
+_DRAWN, _BY_FILES, _BY_COMMAND = 300, 200, 100
 
 
 def prepare() -> None:
     """Import what is imported late."""
+
     import local_cloaking.audit.report
     import local_cloaking.cli  # noqa: F401
     from tests.fuzz.tables import prepare as of_tables
 
     of_tables()
-    from tests.records import record_of
-
     from local_cloaking.audit.report import draw_report
+    from tests.records import record_of
 
     draw_report(record_of())
 
@@ -106,7 +105,6 @@ def draws(record: dict[str, Any], language: str) -> None:
 
 def _by_files(data: bytes) -> None:
     from local_cloaking.measuring import Inputs
-
     from tests.fuzz.tables import Bytes
 
     try:

@@ -1,4 +1,4 @@
-"""Bytes as a table: against a second table they are measured, or refused in words. Never another figure than theirs."""
+"""Bytes as a table: measured against a second one, or refused in words. Never another figure than theirs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OTHER = (
 _MEASURED = 16
 #: ... and of those, one of so many by the whole of what the command line does, with the gate.
 _WHOLE = 8
-_EXCEL_HINT = re.compile(r'\A"?sep=[^"\r\n]"?\r?\n', re.IGNORECASE | re.ASCII)
+_EXCEL_HINT = re.compile(r'\A"?sep=[!#-~ ]"?\r?\n', re.IGNORECASE)
 
 
 class Bytes:
@@ -328,7 +328,7 @@ def _bitten(data: bytes, rng: random.Random, start: int = 0, end: int | None = N
     return bytes(changed)
 
 
-# What changes Parquet and Arrow -----------------------------------------------------------------------------------
+# What changes Parquet and Arrow ------------------------------------------------------------------------------
 
 _VALUES: dict[Any, Any] = {
     pa.float64(): lambda rng: rng.choice((1.5, -2.25, 1e300, float("nan"), float("inf"), rng.gauss(0, 1))),

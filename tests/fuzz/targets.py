@@ -1,7 +1,7 @@
 """What is thrown at what. Each target takes bytes, so that any input can be kept in a file and thrown again.
 
-A target's ``once`` returns where the outcome is right (a measure, a clear refusal, an answer of the page that is no
-5xx) and raises where it is not.
+A target's ``once`` returns where the outcome is right (a measure, a clear refusal, an answer of the page that is
+no 5xx) and raises where it is not.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Target:
         return self._part("mutate")
 
     def strategy(self) -> Any:
-        """Return what makes inputs as JSON values, for hypothesis."""
+        """Return what makes inputs as JSON values, or lists of some, for hypothesis."""
         return self._part("strategy")()
 
     def kept(self) -> list[Path]:

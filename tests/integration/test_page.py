@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -215,6 +216,7 @@ def by_try(number: int, **values: Any) -> str:
 
 
 def test_the_report_page_shows_this_try_and_lists_the_others(served: Served, store: Path) -> None:
+    """[airflow 71471]"""
     tries = [file_verdict(store, number, run_id="manual__1", try_number=number) for number in (1, 2, 3)]
     file_verdict(store, 4, run_id="manual__1", task_id="other.check")
     file_verdict(store, 5, run_id="manual__1", map_index=0)
@@ -420,6 +422,7 @@ def test_links_of_a_real_run_lead_to_its_report_and_record(
     threshold: int,
     verdict: str,
 ) -> None:
+    """[airflow 57545] Also after a failure."""
     run = run_dag(GATED.format(tables=tables, threshold=threshold))
     (entry,) = index.entries(store)
     assert (entry.verdict, entry.data_set) == (verdict, "patients")
@@ -516,6 +519,7 @@ def loaded(home: Path, *, folder: bool, installed: bool, manager: str) -> list[s
 def test_loaded_once_whichever_way_and_others_too(
     tmp_path: Path, folder: bool, installed: bool, manager: str
 ) -> None:
+    """[airflow 55571] Another plugin's views are there, too."""
     pytest.importorskip(manager, reason="this Airflow has no such part")
     found = loaded(tmp_path, folder=folder, installed=installed, manager=manager)
     # And the application is not made where nobody serves it.
@@ -552,3 +556,15 @@ def test_the_axis_has_some_round_values_from_nothing_up(top: float) -> None:
     ticks = drawn((top, top)).ticks
     assert ticks[0][0] == 0
     assert 2 <= len(ticks) <= 7 or top < 1e-9
+
+
+def test_a_report_is_not_drawn_from_a_record_that_contradicts_itself(served: Served, store: Path) -> None:
+    """Found by `make fuzz`: whoever can write to the store made the page answer with 500."""
+    filed = file_verdict(store, 1, report=None)
+    record = json.loads((store / filed.record).read_bytes())
+    content = json.dumps({**record, "columns": 5, "threshold": "x"}).encode()
+    (store / filed.record).write_bytes(content)
+    index.write_entry(store, copied(filed, 2, record_sha256=hashlib.sha256(content).hexdigest(), report=None))
+    newest = index.entries(store)[0]
+    answer = served.client("viewer").get(f"/local-cloaking/report.html?dag_id={OPEN}&name={newest.name}")
+    assert answer.status_code == 409

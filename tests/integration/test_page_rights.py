@@ -103,7 +103,9 @@ def test_without_a_user_nothing_is_told(
         assert answer.headers["cache-control"] == "no-store"
 
 
-def test_no_token_is_401_and_a_wrong_one_403(served: Served) -> None:
+def test_no_token_is_401_a_wrong_one_403_and_the_right_one_200(served: Served) -> None:
+    """[airflow 72655]"""
+    assert served.client("viewer").get(f"{PREFIX}/").status_code == 200
     assert served.client().get(f"{PREFIX}/").status_code == 401
     assert served.client(token="x.y.z").get(f"{PREFIX}/").status_code in (401, 403)
     header = {"Authorization": "Bearer x.y.z"}

@@ -76,7 +76,7 @@ def test_at_or_above_the_threshold_the_avatars_are_published(run_dag, tables):
 
 
 def test_below_the_threshold_one_try_and_nothing_is_published(run_dag, tables):
-    """[cosmos 1537] A deterministic failure is not retried."""
+    """[cosmos 1537] [great-expectations provider 195] A deterministic failure is not retried, and no success."""
     run = run_dag(gated(tables, FAILING))
     assert run.state == "failed"
     assert run.states == {
@@ -294,7 +294,7 @@ def test_shuffled_avatars_are_not_assessable(run_dag, tables):
 
 
 def test_an_unreadable_table_is_an_error_that_may_be_tried_again(run_dag, tables):
-    """[soda-core 684] An error is no verdict, and no success."""
+    """[soda-core 684, 987] An error is no verdict, and no success."""
     tables.avatars.unlink()
     run = run_dag(gated(tables))
     assert run.state == "failed"
@@ -312,7 +312,7 @@ def test_refused_input_fails_at_once(run_dag, tables):
 
 
 def test_everything_in_xcom_is_plain_json(run_dag, tables):
-    """[airflow 54097, 52753]"""
+    """[airflow 54097, 52753, PR 62686]"""
     run = run_dag(gated(tables))
     for value in (run.result("gate.local_cloaking"), run.result("gate.check")):
         assert json.loads(json.dumps(value, allow_nan=False)) == value

@@ -130,6 +130,7 @@ def test_avatars_that_changed_in_the_database_do_not_leave(run_dag, warehouse):
 
 
 def test_a_database_out_of_reach_may_be_retried_and_a_wrong_table_is_not(run_dag, warehouse, monkeypatch):
+    """[soda-core 987] What does not open is no success."""
     wrong = run_dag(gated('"sql://warehouse/nowhere"', '"sql://warehouse/nowhere"'))
     assert (wrong.states["gate.local_cloaking"], wrong.tries["gate.local_cloaking"]) == ("failed", 1)
     unknown = run_dag(gated('"sql://nobody/nowhere"', '"sql://nobody/nowhere"'))

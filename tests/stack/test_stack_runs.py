@@ -157,6 +157,7 @@ def test_with_celery_a_killed_scheduler_still_gives_a_verdict(stack):
 
 
 def test_up_says_where_to_go_and_where_the_password_lies(stack):
+    """[airflow 26178] It would wait in vain for an init service that does not end with 0."""
     secrets_before = (stack.folder / ".env").read_text()
     printed = stack.make("up").stdout
     assert printed.splitlines()[-3:] == [
@@ -192,6 +193,7 @@ def test_every_dag_is_read_without_a_mistake(stack):
 
 
 def test_the_demonstration_ends_green_and_what_waits_for_a_pass_starts(stack):
+    """[airflow 17320, 34496] [airflow 59373, 49646] Tasks run, and write to the folders that are mounted."""
     before = stack.runs("local_cloaking_release")
     assert_demo(stack, 5, "passed")
     run_id, *_ = stack.wait("release", lambda: stack.runs("local_cloaking_release") - before)

@@ -10,6 +10,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from local_cloaking.airflow.arguments import location, mapping, table
 from local_cloaking.airflow.runs import refusals_are_final
 from local_cloaking.sources import HeldTable, SqlTable
+from local_cloaking.storage import storage_errors
 
 
 def require_passed(verdict: Any, avatars: Any, *, accept_unverified: bool = False) -> Any:
@@ -37,7 +38,7 @@ def require_passed(verdict: Any, avatars: Any, *, accept_unverified: bool = Fals
         given = mapping(verdict, "verdict", "check")
         place = table(avatars, "avatars")
         record = location(given.get("record"), "verdict")
-        with record.open("rb") as stream:
+        with storage_errors(record.name), record.open("rb") as stream:
             passed = passed_record(stream.read(), str(given.get("record_sha256")))
         if passed["avatars_table"] != "verified" and not accept_unverified:
             raise RecordError(

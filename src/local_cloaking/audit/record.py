@@ -251,7 +251,10 @@ def verdict_again(record: dict[str, Any]) -> str | None:
     from local_cloaking.audit.statistics import Distribution
 
     # Not an entry for each individual: a record can claim any number of them.
-    distribution = Distribution.of(record["distribution"])
+    try:
+        distribution = Distribution.of(record["distribution"])
+    except ValueError:
+        return "not_assessable"
     fits = distribution.n == n and bool((distribution.counts <= n - 1).all())
     possible = not isinstance(threshold, bool) and threshold > 0
     if not fits or not possible or n - 1 < threshold or record["unreliable_because"] is not None:

@@ -13,6 +13,8 @@ from local_cloaking.errors import InputError
 from local_cloaking.tables.values import LARGEST_EXACT_FLOAT
 
 LARGEST_CELLS = 1_000_000_000
+#: The work of the projection grows with the cube of the columns: of more than this, it would not end.
+MOST_COLUMNS = 10_000
 _DECLARE = "write it as a number, a date or text, or leave it out"
 
 
@@ -93,6 +95,7 @@ def refuse_shape(schema: pa.Schema, rows: int, *, fewest: int = 1, leave_out: Co
         If it has too few rows or too many cells, or a column twice, or one that is no flat number, truth value,
         date or text.
     """
+    refuse_width(len(schema.names))
     repeated = [name for name, count in Counter(schema.names).items() if count > 1]
     if repeated:
         raise InputError(
@@ -113,6 +116,15 @@ def refuse_shape(schema: pa.Schema, rows: int, *, fewest: int = 1, leave_out: Co
         # Before reading: a nested column may hold far more values than rows.
         if field.name not in leave_out:
             _refuse_type(field, rows)
+
+
+def refuse_width(columns: int) -> None:
+    """Refuse a table of more columns than `MOST_COLUMNS`."""
+    if columns > MOST_COLUMNS:
+        raise InputError(
+            f"the file has {columns} columns, more than {MOST_COLUMNS}",
+            remedy="hand over a table of the columns that are to be measured",
+        )
 
 
 def _refuse_type(field: pa.Field, rows: int) -> None:

@@ -22,7 +22,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from local_cloaking.errors import InputError
-from local_cloaking.tables.arrow import unread
+from local_cloaking.tables.arrow import refuse_width, unread
 from local_cloaking.tables.csv_columns import (
     MISSING,
     DecidedColumns,
@@ -329,6 +329,7 @@ def _names(data: bytes, separator: str) -> list[str]:
         _, header = next(_records(data, separator))
     except csv.Error:
         header = []
+    refuse_width(len(header))
     if all(not name.strip() for name in header):
         raise InputError("the header holds no name", remedy="write the names of the columns in the first line")
     if all(_HEADER_NUMBER.fullmatch(name) or name.strip() in MISSING for name in header):

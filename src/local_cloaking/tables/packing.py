@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
-from typing import IO, Any
+from typing import Any
 
 from local_cloaking.errors import InputError
 
@@ -33,7 +33,7 @@ def unpacked(data: bytes) -> bytes:
     kind = next((kind for magic, kind in _MAGIC.items() if data.startswith(magic)), None)
     if kind is None:
         return data
-    limit = min(LARGEST_UNPACKED, max(SMALLEST_LIMIT, LARGEST_RATIO * len(data)))
+    limit = largest_unpacked(len(data))
     content = _up_to(data, kind, limit + 1)
     if content is None:
         raise InputError(
@@ -45,6 +45,17 @@ def unpacked(data: bytes) -> bytes:
             remedy="hand it over unpacked if it is a table",
         )
     return content
+
+
+def largest_unpacked(size: int) -> int:
+    """Return how many bytes a packed file of some size may hold.
+
+    Examples
+    --------
+    >>> largest_unpacked(10) >> 20
+    256
+    """
+    return min(LARGEST_UNPACKED, max(SMALLEST_LIMIT, LARGEST_RATIO * size))
 
 
 def _up_to(data: bytes, kind: str, size: int) -> bytes | None:
@@ -60,7 +71,7 @@ def _up_to(data: bytes, kind: str, size: int) -> bytes | None:
     return content.getvalue()
 
 
-def _opened(data: bytes, kind: str) -> IO[bytes] | Any:
+def _opened(data: bytes, kind: str) -> Any:
     if kind == "gzip":
         return gzip.GzipFile(fileobj=io.BytesIO(data))
     import pyarrow as pa

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from local_cloaking.errors import InputError
 from local_cloaking.tables.arrow import plain_type, refuse_index, refuse_shape, to_frame
+from local_cloaking.tables.packing import LARGEST_RATIO, largest_unpacked
 
 MAGIC = b"PAR1"
 #: The type of a column without a value in a file.
@@ -168,6 +169,7 @@ def _checked(data: bytes, leave_out: frozenset[str], *, of_many: bool) -> tuple[
         file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
         schema = file.schema_arrow
         refuse_shape(schema, file.metadata.num_rows, fewest=0 if of_many else 1, leave_out=leave_out)
+        _refuse_packed(file.metadata, len(data))
         wanted = [name for name in schema.names if name not in leave_out]
         table = file.read(columns=wanted, use_pandas_metadata=False)
         table.validate(full=True)
@@ -176,3 +178,14 @@ def _checked(data: bytes, leave_out: frozenset[str], *, of_many: bool) -> tuple[
         return None
     # A wanted name brings what looks like a part of it: "a" also "a.b".
     return table.select(wanted), schema.names
+
+
+def _refuse_packed(metadata: pq.FileMetaData, size: int) -> None:
+    """Refuse a file that says that it unpacks to more than a table could hold."""
+    unpacked = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups))
+    if unpacked > largest_unpacked(size):
+        raise InputError(
+            f"the Parquet file unpacks to more than {largest_unpacked(size) >> 20} MB, "
+            f"{LARGEST_RATIO} times its size or more",
+            remedy="write it again without compression if it is a table",
+        )

@@ -7,14 +7,15 @@ version 5 for a number that is not zero, and leaves dates as numbers.
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from local_cloaking.errors import InputError
-from local_cloaking.tables.arrow import LARGEST_CELLS, unread
-from local_cloaking.tables.packing import LARGEST_RATIO, SMALLEST_LIMIT
+from local_cloaking.tables.arrow import LARGEST_CELLS, refuse_width, unread
+from local_cloaking.tables.packing import largest_unpacked
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -26,6 +27,10 @@ _TRANSPORT = (
 )
 _STATA = b"<stata_dta>"
 _OLD_STATA = range(104, 116)
+_ROWS_OF_STATA = re.compile(
+    rb"<release>(?P<version>\d+)</release><byteorder>(?P<order>[A-Z]+)</byteorder><K>.*?</K><N>(?P<rows>.{8})",
+    re.DOTALL,
+)
 
 _READERS = {"sas7bdat": "read_sas7bdat", "xport": "read_xport", "stata": "read_dta"}
 _CALLED = {"sas7bdat": "SAS file", "xport": "SAS transport file", "stata": "Stata file"}
@@ -80,8 +85,12 @@ def read_statistical(
     local_cloaking.errors.InputError: the Stata file is damaged or incomplete; write it again, or hand over ...
     """
     reader = getattr(_pyreadstat(kind), _READERS[kind])
+    if kind == "stata":
+        # Its reader would go through all rows that there are said to be.
+        _refuse_claim(_rows_of_stata(data), 0, data, kind)
     described, _ = _read(reader, data, kind, encoding, metadataonly=True)
     names: list[str] = list(described.column_names)
+    refuse_width(len(names))
     if len(set(names)) < len(names):
         raise InputError("column names stand more than once", remedy="give each column a name of its own")
     _refuse_claim(described.number_rows or 0, len(names), data, kind)
@@ -94,9 +103,20 @@ def read_statistical(
     return _with_missing(frame, names)
 
 
+def _rows_of_stata(data: bytes) -> int:
+    """Return how many rows a Stata file says that it has; 0 where it does not say."""
+    if not data.startswith(_STATA):
+        return int.from_bytes(data[6:10], "big" if data[1] == 1 else "little")
+    said = _ROWS_OF_STATA.search(data, 0, 1000)
+    if said is None:
+        return 0
+    rows = said["rows"] if said["version"] > b"117" else said["rows"][:4]
+    return int.from_bytes(rows, "big" if said["order"] == b"MSF" else "little")
+
+
 def _refuse_claim(rows: int, columns: int, data: bytes, kind: str) -> None:
     """Refuse a file that says it has more cells than its bytes can hold: room would be made for all of them."""
-    largest = len(data) if kind == "stata" else max(SMALLEST_LIMIT, LARGEST_RATIO * len(data)) // 8
+    largest = len(data) if kind == "stata" else largest_unpacked(len(data)) // 8
     if rows > len(data) or rows * columns > largest:
         raise _damaged(kind)
 
@@ -128,7 +148,7 @@ def _read(reader: Any, data: bytes, kind: str, encoding: str | None, **options: 
         TypeError,
         ValueError,
     ):
-        # What a damaged file leads to in a reader that trusts it. Its message may show cells, and would be chained.
+        # What a damaged file leads to in a reader that trusts it. Messages may show cells, and would be chained.
         frame = None
     if frame is None:
         raise _damaged(kind)

@@ -23,6 +23,7 @@ from local_cloaking.airflow.runs import (
     zone_of,
 )
 from local_cloaking.errors import InputError
+from local_cloaking.storage import storage_errors
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -248,7 +249,7 @@ class LocalCloakingCheckOperator(BaseOperator):
             )
         path = location(measured["counts"], "measured")
         try:
-            with path.open("rb") as stream:
+            with storage_errors(path.name), path.open("rb") as stream:
                 content = stream.read()
         except OSError as error:
             # No verdict, and not final: shared storage comes back.
