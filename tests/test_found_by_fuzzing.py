@@ -20,6 +20,7 @@ from local_cloaking.audit.record import RecordError, digest_of, passed_record, t
 from local_cloaking.audit.statistics import Distribution
 from local_cloaking.audit.verify import verify_record
 from local_cloaking.cli import app
+from local_cloaking.projection import FAMD
 from local_cloaking.sources import source_of
 from tests.records import record_of
 
@@ -76,6 +77,15 @@ def test_damaged_counts_are_no_evidence_and_no_fault_of_the_storage() -> None:
     content = good[:-100] + bytes(92) + good[-8:]
     with pytest.raises(EvidenceError, match="not one that a measure wrote"):
         Evidence.from_bytes(content, hashlib.sha256(content).hexdigest())
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["number", "category"])
+def test_a_projection_whose_shares_are_nested_once_more_is_refused(place: int) -> None:
+    table = pd.DataFrame({"age": [30, 40, 50, 65], "arm": ["a", "b", "a", "b"]})
+    content = json.loads(FAMD(1).fit(table).to_json())
+    content["shares"][place] = [content["shares"][place]]
+    with pytest.raises(InputError, match="not one that this version wrote"):
+        FAMD.from_json(json.dumps(content))
 
 
 # The index -------------------------------------------------------------------------------------------------------

@@ -326,7 +326,7 @@ class FAMD(TransformerMixin, BaseEstimator):
         if (
             self.components_.shape != (self.n_components, sum(widths))
             or self.eigenvalues_.shape != (self.n_components,)
-            or [shares.size for shares in self.shares_] != sizes
+            or [shares.shape for shares in self.shares_] != [(size,) for size in sizes]
             or not all(np.isfinite(values).all() for values in numbers)
             or not all(_is_usable(*pair) for pair in zip(self.columns_, self.shares_, strict=True))
             or (self.eigenvalues_ < 0).any()

@@ -36,11 +36,10 @@ def mutate(data: bytes, rng: random.Random) -> bytes:
         return mutate_json(data, rng)
     if rng.random() < 0.5:
         return mutate_parquet(data, rng)
-    with contextlib.suppress(LocalCloakingError):
+    with contextlib.suppress(LocalCloakingError, ValueError, RecursionError):
         evidence = Evidence.from_bytes(data, hashlib.sha256(data).hexdigest())
         measure = json.loads(mutate_json(json.dumps(evidence.measure).encode(), random.Random(rng.random())))
-        with contextlib.suppress(ValueError):
-            return Evidence(evidence.closer, evidence.strictly_closer, measure).to_bytes()
+        return Evidence(evidence.closer, evidence.strictly_closer, measure).to_bytes()
     return data
 
 
