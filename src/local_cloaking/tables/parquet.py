@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from local_cloaking.errors import InputError
 from local_cloaking.tables.arrow import plain_type, refuse_index, refuse_shape, to_frame
-from local_cloaking.tables.packing import LARGEST_RATIO, largest_unpacked
+from local_cloaking.tables.packing import LARGEST_RATIO, SMALLEST_LIMIT
 
 MAGIC = b"PAR1"
 #: The type of a column without a value in a file.
@@ -183,9 +183,10 @@ def _checked(data: bytes, leave_out: frozenset[str], *, of_many: bool) -> tuple[
 def _refuse_packed(metadata: pq.FileMetaData, size: int) -> None:
     """Refuse a file that says that it unpacks to more than a table could hold."""
     unpacked = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups))
-    if unpacked > largest_unpacked(size):
+    # No bound but by its size: what is large on disk may be as large in memory.
+    largest = max(SMALLEST_LIMIT, LARGEST_RATIO * size)
+    if unpacked > largest:
         raise InputError(
-            f"the Parquet file unpacks to more than {largest_unpacked(size) >> 20} MB, "
-            f"{LARGEST_RATIO} times its size or more",
+            f"the Parquet file unpacks to more than {largest >> 20} MB, {LARGEST_RATIO} times its size or more",
             remedy="write it again without compression if it is a table",
         )
