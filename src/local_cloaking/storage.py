@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from local_cloaking.errors import InputError
+from local_cloaking.errors import LocalCloakingError
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def storage_errors(name: str) -> Iterator[None]:
     """
     try:
         yield
-    except (OSError, InputError, MemoryError):
+    except (OSError, LocalCloakingError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 (packages for storage raise anything)
         # Without what it says, which may hold more than the name of the place, also in a log.

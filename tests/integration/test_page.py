@@ -200,7 +200,9 @@ def test_of_ten_thousand_verdicts_only_the_first_page_is_read(
         index.write_entry(store, copied(filed, number, data_set=f"table {number % 7}"))
     opened: list[str] = []
     read = index._read
-    monkeypatch.setattr(index, "_read", lambda root, one: opened.append(one.name) or read(root, one))
+    monkeypatch.setattr(
+        index, "_read", lambda root, one, **options: opened.append(one.name) or read(root, one, **options)
+    )
     page = shown(served)
     assert len(page.verdicts()) == 50
     # The list and one more, and twenty verdicts of each data set for its course.

@@ -39,7 +39,8 @@ def require_passed(verdict: Any, avatars: Any, *, accept_unverified: bool = Fals
         place = table(avatars, "avatars")
         record = location(given.get("record"), "verdict")
         with storage_errors(record.name), record.open("rb") as stream:
-            passed = passed_record(stream.read(), str(given.get("record_sha256")))
+            content = stream.read()
+        passed = passed_record(content, str(given.get("record_sha256")))
         if passed["avatars_table"] != "verified" and not accept_unverified:
             raise RecordError(
                 "the verdict does not speak of the whole table: coordinates were given, or columns left out"
