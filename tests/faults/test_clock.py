@@ -45,6 +45,7 @@ def runs_in(folder: Path, k: int = 12) -> Runs:
     return Runs(Gate(str(originals), str(avatars), PASSING, str(folder / "audit"), more), folder)
 
 
+@pytest.mark.stack
 def test_between_measure_check_and_publish(tmp_path):
     better, xcoms = runs_in(tmp_path, k=25), {}
     for task_id in TASKS:

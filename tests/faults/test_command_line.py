@@ -124,6 +124,7 @@ def test_every_operation_fails_in_every_way(workshop, undisturbed, part):
     )
 
 
+@pytest.mark.stack
 def test_some_operations_fail_in_some_way(workshop, undisturbed):
     assert inject(workshop, undisturbed, slice(SAMPLE // 2, None, SAMPLE))
 
