@@ -145,8 +145,9 @@ def blanked(table: pd.DataFrame, share: float, seed: int) -> pd.DataFrame:
 def verdict(result: LocalCloaking, threshold: float) -> str:
     """Say what the gate says, by the rule that computes a record's verdict again."""
     carried = result.findings.carried_over
+    count, individuals = np.unique(result.counts, return_counts=True)
     record = {
-        "distribution": {"count": result.counts, "individuals": np.ones(result.n, int)},
+        "distribution": {"count": count.tolist(), "individuals": individuals.tolist()},
         "n": result.n,
         "threshold": threshold,
         "unreliable_because": result.reason,

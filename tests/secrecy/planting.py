@@ -30,7 +30,8 @@ SMALL_GROUP = "Saint-Quirin-en-Vexaigne"
 #: In a column of which every cell is somebody's.
 MAIL = "quenby.thistlewaite-{:03d}@quagmyre.example"
 KEY, AVATAR_KEY = "ZQK741-QUORN-{:05d}XV", "VWJ358-BRIAR-{:05d}QH"
-NUMBERS = (31.264815937, 27.491730526, 33.937048125)
+#: Larger than the seconds of a minute: a log's moments are to the microsecond.
+NUMBERS = (842.648159371, 804.917305267, 869.370481252)
 WHOLE = (701293645, 698847153)
 DATES = (dt.date(1873, 11, 29), dt.date(1869, 10, 27))
 #: A category that no original has, by which avatars are refused.
@@ -56,7 +57,7 @@ def originals() -> pd.DataFrame:
             "file": [KEY.format(i) for i in range(N)],
             "mail": [MAIL.format(i) for i in range(N)],
             "weight": (70 + 9 * latent[:, 0]).round(1),
-            "dose": (30 + 4 * latent[:, 1]).round(2),
+            "dose": (830 + 40 * latent[:, 1]).round(2),
             "pay": (700_000 + 3000 * latent[:, 2]).round().astype(int) * 1000,
             "born": pd.Timestamp("1850-01-01") + pd.to_timedelta((3000 * latent[:, 0]).round() + 9000, unit="D"),
             "work": np.where(latent[:, 1] > 0, "nurse", "baker"),
