@@ -312,7 +312,7 @@ def test_another_site_can_let_nobody_fetch_or_frame_but_follow_a_link(
 def test_no_other_origin_may_read_an_answer(served: Served, verdicts: dict[str, IndexEntry], origin: str) -> None:
     for route in documented():
         answer = served.client("admin").get(address(route, verdicts[OPEN]), headers={"Origin": origin})
-        # Airflow 3.1 says of every answer that it could be asked for with cookies, which alone lets nobody read it.
+        # Airflow 3.1 says of every answer that it may be asked for with cookies, which alone lets nobody read it.
         allowed = {name for name in answer.headers if name.startswith("access-control-")}
         assert allowed <= {"access-control-allow-credentials"}, route
         assert answer.headers["cross-origin-resource-policy"] == "same-origin"
