@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import os
@@ -28,6 +29,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.soak]
 #: Smaller numbers try the tests; the documented figures come from these.
 GATES = int(os.environ.get("LOCAL_CLOAKING_SOAK_GATES", "100"))
 RUNS = int(os.environ.get("LOCAL_CLOAKING_SOAK_RUNS", "200"))
+#: So many runs in a row tell a leak from what is kept on purpose.
+FEW = 40
 THRESHOLD = 4
 SOURCE = """
 import pendulum
@@ -61,14 +64,14 @@ with DAG("again", **OPTIONS) as again:
 
 def write_tables(folder: Path, number: int) -> dict[str, float]:
     """Write originals, and as many tables of avatars, each with a Local Cloaking of its own; return those."""
-    from local_cloaking import avatarise, local_cloaking
+    from local_cloaking import avatarise_in_space, local_cloaking
 
     originals = pd.read_csv(make_tables(folder).originals, dtype={"id": str})
     found = {}
     for i in range(number):
         k = 10 + i % 30
-        avatars = avatarise(originals, k=k, ncp=3, seed=i, key="id").sample(frac=1, random_state=i)
-        avatars.to_csv(folder / f"avatars-{i}.csv", index=False)
+        avatars = avatarise_in_space(originals, k=k, ncp=3, seed=i, key="id").avatars
+        avatars.sample(frac=1, random_state=i).to_csv(folder / f"avatars-{i}.csv", index=False)
         again = pd.read_csv(folder / f"avatars-{i}.csv", dtype={"id": str})
         found[str(i)] = local_cloaking(originals, again, key="id", ncp=3).median
     return found
@@ -138,7 +141,9 @@ def held(processes: list[Any]) -> tuple[int, int]:
 
 
 def assert_nothing_grows(samples: list[tuple[int, int]], memory: float) -> None:
-    """The last quarter holds what the second held, but for a share of its memory."""
+    """The last quarter holds what the second held, but for a share of its memory; of few runs nothing is said."""
+    if len(samples) < FEW:
+        return
     quarter = max(len(samples) // 4, 1)
     early, late = samples[quarter : 2 * quarter], samples[-quarter:]
     before, after = (statistics.median(sample[0] for sample in some) for some in (early, late))
@@ -177,6 +182,7 @@ with DAG("again", schedule=None, start_date=datetime(2026, 1, 1)) as dag:
     samples = []
     for _ in range(RUNS):
         assert run_dag(source).state == "success"
+        gc.collect()  # What `dag.test()` itself leaves open is closed when it is collected.
         samples.append(held([psutil.Process()]))
     assert_nothing_grows(samples, memory=0.1)
     note_figures("soak-process", runs_in_a_row=RUNS)
