@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pyarrow import feather, parquet
 
 from local_cloaking import InputError, SqlTable
 from local_cloaking.measuring import Inputs, measure_files
@@ -151,6 +152,28 @@ def expected(frames: tuple[pd.DataFrame, pd.DataFrame], **options: Any) -> list[
     return sorted(measure_files(Inputs(*frames), ncp=2, key="id", ladder=False, **options).result.counts.tolist())
 
 
+def twice_in(source: str, folder: Path, database: Database | None) -> list[Any]:
+    """Originals as they should be, and avatars whose column ``x`` stands twice, as a source can have it."""
+    originals, avatars = both()
+    if source in ("sqlite", "postgresql"):
+        places = SOURCES[source]((originals, avatars), folder, database)
+        url, table = places[1].split("#") if source == "sqlite" else (places[1].url, places[1].table)
+        return [places[0], SqlTable(url=url, sql=f"SELECT id, x, y, z, x FROM {table}")]
+    names = [*avatars.columns, "x"]
+    if source in ("csv", "storage", "frame"):
+        return SOURCES[source]((originals, avatars[names]), folder, database)
+    doubled = pa.Table.from_arrays([pa.array(avatars[name]) for name in names], names=names)
+    if source == "arrow":
+        return [pa.Table.from_pandas(originals, preserve_index=False), doubled]
+    places = SOURCES[source]((originals, avatars), folder, database)
+    file = places[1] / "part-0.parquet" if source == "folder" else places[1]
+    if source == "feather":
+        feather.write_feather(doubled, file)
+    else:
+        parquet.write_table(doubled, file)
+    return places
+
+
 # --- the cases; each fault stands in one cell or more of the avatars ---
 
 REFUSED: dict[str, tuple[tuple[pd.DataFrame, pd.DataFrame], str, int | None]] = {
@@ -177,6 +200,24 @@ def test_one_avatar_fewer_is_refused(measure):
     originals, avatars = both()
     with pytest.raises(InputError):
         measure((originals, avatars.iloc[1:]))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param(name, marks=[] if name in QUICK else pytest.mark.stack)
+        for name in SOURCES
+        if name not in ("xport", "stata", "sas7bdat")  # They have no such tables.
+    ],
+)
+def test_a_name_that_stands_twice_is_refused(source, tmp_path, request, monkeypatch):
+    """[Anonymeter 37]"""
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    server = request.getfixturevalue("database") if source == "postgresql" else None
+    with pytest.raises(InputError) as caught:
+        measure_files(Inputs(*twice_in(source, tmp_path, server)), ncp=2, key="id", ladder=False)
+    assert caught.value.column == "x"
+    assert caught.value.remedy
 
 
 def test_a_key_that_stands_twice_is_refused(measure):
