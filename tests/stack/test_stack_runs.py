@@ -276,14 +276,16 @@ def test_with_dask_a_killed_scheduler_still_gives_a_verdict(stack):
 def test_an_unset_secret_is_named_with_what_to_do(stack, tmp_path, name):
     lines = (stack.folder / ".env").read_text().splitlines()
     (tmp_path / "env").write_text("\n".join(line for line in lines if not line.startswith(f"{name}=")))
+    before = {one["Name"]: one["State"] for one in stack.containers()}
     failed = stack.run([*stack.command, "--env-file", str(tmp_path / "env"), "up", "--detach"])
     assert failed.returncode != 0
     assert f"{name} is missing a value" in failed.stderr
     assert "`make up` writes" in failed.stderr
-    assert stack.containers() == []
+    assert {one["Name"]: one["State"] for one in stack.containers()} == before
 
 
 def test_a_wrong_database_host_ends_in_a_message_that_names_it(stack):
+    stack.make("down")
     started = time.monotonic()
     failed = stack.run(["make", "up"], POSTGRES_HOST="no-such-host")
     assert failed.returncode == 2
