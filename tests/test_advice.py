@@ -15,7 +15,7 @@ import pytest
 
 from local_cloaking import Advice, InputError, advise, avatarise, avatarise_in_space, local_cloaking
 from local_cloaking.audit.advice import _validator, tried_entries, tried_of
-from tests.actg import CATEGORIES, actg175
+from tests.people import CATEGORIES, actg175
 
 PARTS = ("means", "spreads", "correlations")
 

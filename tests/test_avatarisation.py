@@ -18,7 +18,7 @@ from local_cloaking.avatarisation import (
 from local_cloaking.errors import InputError
 from local_cloaking.metric import local_cloaking
 from local_cloaking.projection import FAMD
-from tests.actg import CATEGORIES, actg175
+from tests.people import CATEGORIES, actg175
 
 
 def table_of(n: int = 80, seed: int = 0) -> pd.DataFrame:

@@ -23,7 +23,7 @@ from local_cloaking.groups import (
     group_entries,
     worst_group,
 )
-from tests.actg import CATEGORIES, actg175
+from tests.people import CATEGORIES, actg175
 
 
 def table(**sizes: dict[Any, int]) -> pd.DataFrame:

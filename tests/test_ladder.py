@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from local_cloaking import avatarise_in_space, ladder, local_cloaking
 from local_cloaking.cli import app
-from tests.actg import CATEGORIES, actg175
+from tests.people import CATEGORIES, actg175
 
 
 def test_each_rung_is_the_measure_with_so_many_components():

@@ -24,7 +24,7 @@ from local_cloaking.avatarisation import Avatarisation, avatarise_in_space
 from local_cloaking.cli import app
 from local_cloaking.gate import GateError, Judgement, checked_threshold, judge
 from local_cloaking.limits import EQUAL_EIGENVALUES, MAX_COPY_SHARE, MAX_MISSING_EXCESS
-from tests.actg import CATEGORIES, actg175
+from tests.people import CATEGORIES, actg175, breast_cancer
 from tests.tampering import blanked, neighbour_swap, neighbours, shuffled, with_noise
 
 REFITTED = "space: refitted; the avatarisation's own projection was not handed over"
@@ -52,9 +52,7 @@ def actg_made(actg: pd.DataFrame) -> dict[int, Avatarisation]:
 
 @pytest.fixture(scope="module")
 def cancer() -> pd.DataFrame:
-    datasets = pytest.importorskip("sklearn.datasets")
-    loaded = datasets.load_breast_cancer(as_frame=True)
-    return loaded.data.assign(diagnosis=np.where(loaded.target == 1, "benign", "malignant"))
+    return breast_cancer()
 
 
 def mixed(n: int = 400, seed: int = 0) -> pd.DataFrame:

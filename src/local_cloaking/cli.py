@@ -423,11 +423,9 @@ def _no_database(place: Any, problem: str) -> Any:
 
 
 def _file(name: str) -> bytes:
-    from local_cloaking.storage import storage_errors
+    from local_cloaking.storage import read_whole
 
-    place = _no_database(_place(name), "a table of a database is no file")
-    with storage_errors(place.name), place.open("rb") as stream:
-        return bytes(stream.read())
+    return read_whole(_no_database(_place(name), "a table of a database is no file"))
 
 
 def _refuse_targets(targets: Sequence[Any], sources: Sequence[Any]) -> None:

@@ -56,7 +56,7 @@ def _carry_out(connection: Connection, command: Command) -> None:
 
     printed = command.watched.parent / "printed"
     printed.mkdir(exist_ok=True)
-    watch = Watch(under(command.watched, printed), command.fault)
+    watch = Watch(under(command.watched, printed), fault=command.fault)
     watch.install()
     errors = io.StringIO()
     sys.stdout, sys.stderr = open(printed / "stdout", "w"), errors  # noqa: SIM115, PTH123

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from tests.faults import invariants
 from tests.faults.made import VERDICTS
 from tests.faults.operations import HARMLESS, Fault, Operation
+from tests.faults.proxies import Line
 from tests.faults.tasks import CHECK, MEASURE, PUBLISH, Attempt, Gate, Job, attempt
+from tests.reliability import note_figures
 
 RUN = "manual__2026-11-30T00:00:00+00:00"
 
@@ -114,6 +116,23 @@ class Trial:
 
 
 @dataclass
+class LineTrial(Trial):
+    """A trial of which something fails that passes between the task and a server."""
+
+    line: Line = field(default_factory=Line)
+
+    harmless = frozenset()
+
+    def once(self, xcoms: invariants.Xcoms, number: int = 1, fault: Fault | None = None) -> Attempt:
+        self.line.begin(fault)
+        ended = attempt(self.job(xcoms, number, None), xcoms, self._taken)
+        return replace(ended, operations=list(self.line.operations), struck=self.line.struck)
+
+    def _taken(self, process: Any) -> None:
+        self.line.kill = process.kill
+
+
+@dataclass
 class Tally:
     """How many faults were injected and survived, and what became of those that were not."""
 
@@ -138,6 +157,15 @@ class Tally:
 
     def check(self) -> None:
         assert not self.lost, f"{len(self.lost)} of {self.injected}:\n" + "\n".join(self.lost)
+
+    def note(self, name: str, part: int, trial: Trial) -> None:
+        """Keep the figures of a part of a trial's faults, whose operations are counted once."""
+        note_figures(
+            f"faults-{name}-{part}",
+            injected=self.injected,
+            survived=self.survived,
+            operations=len(trial.operations) if part == 0 else 0,
+        )
 
 
 def run_up_to_publish(gate: Gate, workshop: Any, run_id: str, *, keep: bool, **options: Any) -> None:

@@ -100,36 +100,48 @@ def ways_of(operations: list[Operation], ways: dict[str, frozenset[str]]) -> lis
     return [Fault(one.number, way) for one in operations for way, kinds in ways.items() if one.kind in kinds]
 
 
-@dataclass
-class Watch:
-    """Records operations, and lets one of them fail."""
+@dataclass(kw_only=True)
+class Recorder:
+    """Records operations, and says which of them is to fail."""
 
-    concerns: Callable[[str], bool]
     fault: Fault | None = None
     operations: list[Operation] = field(default_factory=list)
     struck: bool = False
-    #: By how many seconds the clock is behind.
-    back: float = 0.0
-    _names: dict[int, str] = field(default_factory=dict)
-    _inside: threading.local = field(default_factory=threading.local)
     _lock: Any = field(default_factory=threading.Lock)
-
-    # What happens to an operation ------------------------------------------------------------------------------
 
     def meet(self, kind: str, path: str, size: int = 0) -> str | None:
         """Record an operation; return how it is to fail."""
         with self._lock:
             self.operations.append(Operation(len(self.operations), kind, path, size))
             fault = self.fault
-            if fault is None:
-                return None
-            here = fault.number == len(self.operations) - 1
-            here |= bool(fault.holding) and not self.struck and fault.holding in f"{kind} {path}"
-            lasts = self.struck and fault.way.endswith("from here on") and kind in WAYS[fault.way]
-            if not here and not lasts:
+            if fault is None or not (self._is_here(fault) or self._lasts(fault, kind)):
                 return None
             self.struck = True
             return fault.way
+
+    def _is_here(self, fault: Fault) -> bool:
+        one = self.operations[-1]
+        named = bool(fault.holding) and not self.struck and fault.holding in f"{one.kind} {one.path}"
+        return named or fault.number == one.number
+
+    def _lasts(self, fault: Fault, kind: str) -> bool:
+        return self.struck and fault.way.endswith("from here on")
+
+
+@dataclass
+class Watch(Recorder):
+    """Records the operations of this process, and lets one of them fail."""
+
+    concerns: Callable[[str], bool]
+    #: By how many seconds the clock is behind.
+    back: float = 0.0
+    _names: dict[int, str] = field(default_factory=dict)
+    _inside: threading.local = field(default_factory=threading.local)
+
+    # What happens to an operation ------------------------------------------------------------------------------
+
+    def _lasts(self, fault: Fault, kind: str) -> bool:
+        return super()._lasts(fault, kind) and kind in WAYS[fault.way]
 
     def pass_on(self, kind: str, path: str, act: Callable[[], Any]) -> Any:
         """Do an operation, or let it fail."""

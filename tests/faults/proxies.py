@@ -8,24 +8,20 @@ import struct
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.faults.operations import Fault, Operation
+from tests.faults.operations import Fault, Recorder
 
 
 @dataclass
-class Line:
+class Line(Recorder):
     """What passes between a task and a server."""
 
-    fault: Fault | None = None
     #: Ends the task's process.
     kill: Callable[[], Any] = lambda: None
-    operations: list[Operation] = field(default_factory=list)
-    struck: bool = False
-    _lock: Any = field(default_factory=threading.Lock)
 
     def begin(self, fault: Fault | None) -> None:
         """Record from the start, and let this fail."""
@@ -33,21 +29,11 @@ class Line:
             self.operations, self.struck, self.fault = [], False, fault
 
     def meet(self, kind: str, path: str, size: int = 0) -> str | None:
-        """Record what passes; return how it is to fail."""
-        with self._lock:
-            self.operations.append(Operation(len(self.operations), kind, path, size))
-            fault = self.fault
-            if fault is None:
-                return None
-            here = fault.number == len(self.operations) - 1
-            lasts = self.struck and fault.way.endswith("from here on")
-            if not here and not lasts:
-                return None
-            self.struck = True
-            way = fault.way.removesuffix(" from here on")
+        """Record what passes; return how it is to fail, now or for good."""
+        way = super().meet(kind, path, size)
         if way == "killed":
             self.kill()
-        return way
+        return way and way.removesuffix(" from here on")
 
 
 # Object storage ------------------------------------------------------------------------------------------------

@@ -169,7 +169,7 @@ def _carry_out(connection: Connection, job: Job) -> None:
     for stream in (1, 2):
         os.dup2(log, stream)
     os.environ.update(job.environment)
-    watch = Watch(under(*job.watched), job.fault, back=job.back)
+    watch = Watch(under(*job.watched), back=job.back, fault=job.fault)
     if job.beforehand is not None:
         job.beforehand()
     watch.install()

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass
 
 import pandas as pd
 import pytest
 
 from tests.database import PASSWORD, USER, Database, database
 from tests.faults.beforehand import CHUNK_ROWS, few_rows_at_a_time
-from tests.faults.injecting import RUN, Tally, Trial, run_up_to_publish
-from tests.faults.invariants import Xcoms
+from tests.faults.injecting import RUN, LineTrial, Tally, run_up_to_publish
 from tests.faults.made import PASSING, N, Workshop, write_tables
 from tests.faults.operations import Fault, ways_of
 from tests.faults.proxies import DATABASE_WAYS, Line, database_proxy
-from tests.faults.tasks import MEASURE, PUBLISH, Attempt, Gate, attempt
-from tests.reliability import note_figures
+from tests.faults.tasks import MEASURE, PUBLISH, Gate
 
 __all__ = ["database"]
 
@@ -26,21 +23,10 @@ pytest.importorskip("airflow", reason="apache-airflow is not installed (extra `a
 
 
 @dataclass
-class SqlTrial(Trial):
+class SqlTrial(LineTrial):
     """A trial whose database goes away."""
 
-    line: Line = field(default_factory=Line)
-
-    harmless = frozenset()
     final = frozenset()
-
-    def once(self, xcoms: Xcoms, number: int = 1, fault: Fault | None = None) -> Attempt:
-        self.line.begin(fault)
-        ended = attempt(self.job(xcoms, number, None), xcoms, self.taken)
-        return replace(ended, operations=list(self.line.operations), struck=self.line.struck)
-
-    def taken(self, process: Any) -> None:
-        self.line.kill = process.kill
 
     def may_leave(self, fault: Fault) -> bool:
         return fault.way == "killed"
@@ -101,9 +87,4 @@ def test_the_database_goes_away_at_whatever_passes(stored, task_id, part):
     # Hundreds of messages: each fails in one way or two, in turn.
     tally.inject(tried, ways_of(tried.operations, DATABASE_WAYS)[part::8])
     tally.check()
-    note_figures(
-        f"faults-database-{task_id}-{part}",
-        injected=tally.injected,
-        survived=tally.survived,
-        operations=len(tried.operations) if part == 0 else 0,
-    )
+    tally.note(f"database-{task_id}", part, tried)

@@ -11,7 +11,6 @@ from tests.faults.injecting import RUN, Tally, Trial, kinds, run_up_to_publish
 from tests.faults.made import FAILING, PASSING, Workshop, write_tables
 from tests.faults.operations import faults_of
 from tests.faults.tasks import AVATARISE, CHECK, MEASURE, PUBLISH, Gate
-from tests.reliability import note_figures
 
 pytest.importorskip("airflow", reason="apache-airflow is not installed (extra `airflow`)")
 
@@ -67,12 +66,7 @@ def test_every_operation_fails_in_every_way(gate, workshop, task_id, threshold, 
     tried, tally = trial(gate, workshop, task_id, threshold), Tally()
     tally.inject(tried, faults_of(tried.operations)[part::PARTS])
     tally.check()
-    note_figures(
-        f"faults-local-{task_id}-{threshold:g}-{part}",
-        injected=tally.injected,
-        survived=tally.survived,
-        operations=len(tried.operations) if part == 0 else 0,
-    )
+    tally.note(f"local-{task_id}-{threshold:g}", part, tried)
 
 
 @pytest.mark.parametrize(("task_id", "threshold"), TRIALS)

@@ -13,12 +13,11 @@ import pytest
 
 from tests.faults import invariants
 from tests.faults.beforehand import ask_only_twice
-from tests.faults.injecting import RUN, Tally, Trial, run_up_to_publish
+from tests.faults.injecting import RUN, LineTrial, Tally, run_up_to_publish
 from tests.faults.made import FAILING, PASSING, write_tables
 from tests.faults.operations import Fault, Operation, ways_of
 from tests.faults.proxies import STORAGE_WAYS, Line, storage_proxy
-from tests.faults.tasks import CHECK, MEASURE, PUBLISH, Attempt, Gate, attempt
-from tests.reliability import note_figures
+from tests.faults.tasks import CHECK, MEASURE, PUBLISH, Gate
 from tests.storage import REGION, connect_storage, endpoint
 
 __all__ = ["endpoint"]
@@ -76,21 +75,10 @@ class Bucket:
 
 
 @dataclass
-class StoredTrial(Trial):
+class StoredTrial(LineTrial):
     """A trial of which requests to the storage fail."""
 
-    line: Line = field(default_factory=Line)
-
-    harmless = frozenset()
     final = frozenset({"half, told as the whole", "nonsense"})
-
-    def once(self, xcoms: invariants.Xcoms, number: int = 1, fault: Fault | None = None) -> Attempt:
-        self.line.begin(fault)
-        ended = attempt(self.job(xcoms, number, None), xcoms, self.taken)
-        return replace(ended, operations=list(self.line.operations), struck=self.line.struck)
-
-    def taken(self, process: Any) -> None:
-        self.line.kill = process.kill
 
     def may_leave(self, fault: Fault) -> bool:
         return True
@@ -153,12 +141,7 @@ def test_every_request_fails_in_every_way(stored, task_id, threshold, part):
     step = PARTS if threshold == PASSING else 4 * PARTS
     tally.inject(tried, faults_of(tried.operations)[part::step])
     tally.check()
-    note_figures(
-        f"faults-storage-{task_id}-{threshold:g}-{part}",
-        injected=tally.injected,
-        survived=tally.survived,
-        operations=len(tried.operations) if part == 0 else 0,
-    )
+    tally.note(f"storage-{task_id}-{threshold:g}", part, tried)
 
 
 @pytest.mark.faults

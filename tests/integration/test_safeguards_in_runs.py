@@ -6,7 +6,6 @@ missing cells.
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import json
 from collections.abc import Callable, Sequence
@@ -17,8 +16,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from tests.actg import CATEGORIES, actg175
 from tests.integration.conftest import Run
+from tests.people import CATEGORIES, actg175, breast_cancer, lung_cancer
 from tests.tampering import blanked, neighbour_swap, shuffled
 
 from local_cloaking import FAMD
@@ -64,26 +63,10 @@ class People:
     categorical: Sequence[str]
 
 
-def lung() -> pd.DataFrame:
-    """Return 228 patients with advanced lung cancer, cells missing in six of ten columns."""
-    package = importlib.util.find_spec("lifelines")
-    if package is None or package.origin is None:
-        pytest.skip("lifelines, which ships the table of lung cancer, is not installed (extra `demo`)")
-    return pd.read_csv(Path(package.origin).parent / "datasets" / "lung.csv")
-
-
-def breast_cancer() -> pd.DataFrame:
-    """Return the 569 patients of scikit-learn's table."""
-    from sklearn.datasets import load_breast_cancer
-
-    loaded = load_breast_cancer(as_frame=True)
-    return loaded.data.assign(diagnosis=np.where(loaded.target == 1, "benign", "malignant"))
-
-
 PEOPLE: dict[str, Callable[[], People]] = {
     "ACTG 175": lambda: People(actg175(), CATEGORIES),
     "breast cancer": lambda: People(breast_cancer(), ["diagnosis"]),
-    "lung cancer": lambda: People(lung(), ["inst", "status", "sex", "ph.ecog"]),
+    "lung cancer": lambda: People(lung_cancer(), ["inst", "status", "sex", "ph.ecog"]),
 }
 
 

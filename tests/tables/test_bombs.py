@@ -76,7 +76,7 @@ def test_more_columns_than_can_be_measured_are_refused(
 def test_a_parquet_file_that_unpacks_to_more_than_a_table_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("local_cloaking.tables.parquet.SMALLEST_LIMIT", 1000)
+    monkeypatch.setattr("local_cloaking.tables.packing.SMALLEST_LIMIT", 1000)
     path = tmp_path / "table"
     pd.DataFrame({"a": ["x" * 1_000_000, "y"]}).to_parquet(path, compression="zstd")
     with pytest.raises(InputError, match="unpacks to more than"):

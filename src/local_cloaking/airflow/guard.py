@@ -10,7 +10,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from local_cloaking.airflow.arguments import location, mapping, table
 from local_cloaking.airflow.runs import refusals_are_final
 from local_cloaking.sources import HeldTable, SqlTable
-from local_cloaking.storage import storage_errors
+from local_cloaking.storage import read_whole
 
 
 def require_passed(verdict: Any, avatars: Any, *, accept_unverified: bool = False) -> Any:
@@ -38,9 +38,7 @@ def require_passed(verdict: Any, avatars: Any, *, accept_unverified: bool = Fals
         given = mapping(verdict, "verdict", "check")
         place = table(avatars, "avatars")
         record = location(given.get("record"), "verdict")
-        with storage_errors(record.name), record.open("rb") as stream:
-            content = stream.read()
-        passed = passed_record(content, str(given.get("record_sha256")))
+        passed = passed_record(read_whole(record), str(given.get("record_sha256")))
         if passed["avatars_table"] != "verified" and not accept_unverified:
             raise RecordError(
                 "the verdict does not speak of the whole table: coordinates were given, or columns left out"

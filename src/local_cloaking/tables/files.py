@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from local_cloaking.errors import InputError
 from local_cloaking.sources import HeldTable, SqlTable, source_of
-from local_cloaking.storage import storage_errors
+from local_cloaking.storage import read_whole
 from local_cloaking.tables import csv, parquet, partitions
 from local_cloaking.tables.packing import unpacked
 
@@ -304,8 +304,7 @@ def read_bytes(source: Source) -> Content:
     if not hasattr(place, "open"):
         raise InputError("it is no file", remedy="give a path or a URI")
     name = PurePosixPath(place.name).name
-    with storage_errors(name), place.open("rb") as file:
-        data: bytes = file.read()
+    data = read_whole(place)
     if not data:
         raise InputError("the file is empty", remedy="hand over a table with a header and rows", rows=0, file=name)
     return Content(name, len(data), hashlib.sha256(data).hexdigest(), data)

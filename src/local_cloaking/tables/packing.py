@@ -55,7 +55,18 @@ def largest_unpacked(size: int) -> int:
     >>> largest_unpacked(10) >> 20
     256
     """
-    return min(LARGEST_UNPACKED, max(SMALLEST_LIMIT, LARGEST_RATIO * size))
+    return min(LARGEST_UNPACKED, largest_plausible(size))
+
+
+def largest_plausible(size: int) -> int:
+    """Return how many bytes a file of some size may say that it unpacks to, however large it is.
+
+    Examples
+    --------
+    >>> largest_plausible(100 << 30) // largest_unpacked(100 << 30)
+    2500
+    """
+    return max(SMALLEST_LIMIT, LARGEST_RATIO * size)
 
 
 def _up_to(data: bytes, kind: str, size: int) -> bytes | None:

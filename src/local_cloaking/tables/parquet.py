@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from local_cloaking.errors import InputError
 from local_cloaking.tables.arrow import plain_type, refuse_index, refuse_shape, to_frame
-from local_cloaking.tables.packing import LARGEST_RATIO, SMALLEST_LIMIT
+from local_cloaking.tables.packing import LARGEST_RATIO, largest_plausible
 
 MAGIC = b"PAR1"
 #: The type of a column without a value in a file.
@@ -184,7 +184,7 @@ def _refuse_packed(metadata: pq.FileMetaData, size: int) -> None:
     """Refuse a file that says that it unpacks to more than a table could hold."""
     unpacked = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups))
     # No bound but by its size: what is large on disk may be as large in memory.
-    largest = max(SMALLEST_LIMIT, LARGEST_RATIO * size)
+    largest = largest_plausible(size)
     if unpacked > largest:
         raise InputError(
             f"the Parquet file unpacks to more than {largest >> 20} MB, {LARGEST_RATIO} times its size or more",

@@ -23,7 +23,7 @@ from local_cloaking.airflow.runs import (
     zone_of,
 )
 from local_cloaking.errors import InputError
-from local_cloaking.storage import storage_errors
+from local_cloaking.storage import read_whole
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -249,8 +249,7 @@ class LocalCloakingCheckOperator(BaseOperator):
             )
         path = location(measured["counts"], "measured")
         try:
-            with storage_errors(path.name), path.open("rb") as stream:
-                content = stream.read()
+            content = read_whole(path)
         except OSError as error:
             # No verdict, and not final: shared storage comes back.
             raise AirflowException(
