@@ -321,5 +321,6 @@ def test_no_other_origin_may_read_an_answer(served: Served, verdicts: dict[str, 
         assert "set-cookie" not in answer.headers
     asked = {"Origin": origin, "Access-Control-Request-Method": "GET"}
     preflight = served.client("admin").options(f"{PREFIX}/record.json", headers=asked)
-    assert preflight.status_code == 405
+    # Airflow 3.1 answers itself that it allows no origin, 3.2 and later that the route takes no such question.
+    assert preflight.status_code in (400, 405)
     assert "access-control-allow-origin" not in preflight.headers
