@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from tests import reliability
@@ -45,3 +48,12 @@ def test_a_table_that_lacks_a_row_is_not_written(noted, tmp_path, capsys):
         assert script.main(["--figures", str(noted), "--readme", str(page)]) == 1
     assert page.read_text() == "kept"
     assert "no figures of 'fuzz*'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("code", "hangs"), [("import time; time.sleep(60)", True), ("pass", False)])
+def test_a_fuzzed_input_that_only_waits_is_a_hang(tmp_path, monkeypatch, code, hangs):
+    from tests.fuzz import __main__ as fuzz
+
+    monkeypatch.setattr(fuzz, "HANG_SECONDS", 1.0 if hangs else 300.0)
+    with subprocess.Popen([sys.executable, "-c", code]) as child:
+        assert fuzz._hangs(child, tmp_path / "current") is hangs

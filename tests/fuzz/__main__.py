@@ -15,6 +15,7 @@ import struct
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from tests.fuzz.targets import TARGETS, Target
@@ -24,6 +25,8 @@ from tests.reliability import note_figures
 INPUTS = 100_000
 #: So often may the process die of what it is given before the target is given up.
 _DEATHS = 5
+#: An input that takes so long is a hang, also where it does no work, whose time the child bounds.
+HANG_SECONDS = 300.0
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -78,26 +81,43 @@ def _worker(target: Target, inputs: int, seconds: float | None, seed: int) -> tu
     """Run the child; return how many inputs it threw, and what it died of, or None."""
     said, log = FOLDER / f"{target.name}.thrown", FOLDER / f"{target.name}-{seed}.log"
     said.unlink(missing_ok=True)
+    (FOLDER / f"{target.name}.current").unlink(missing_ok=True)
     command = [sys.executable, "-m", "tests.fuzz.worker", target.name, f"--inputs={inputs}", f"--seed={seed}"]
     with log.open("wb") as errors:
-        child = subprocess.run(
+        child = subprocess.Popen(
             [*command, *([] if seconds is None else [f"--seconds={seconds}"])],
             # Arrow's own pool takes addresses for more than it uses, which are counted.
             env={**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"},
             stderr=errors,
-            check=False,
         )
+        hung = _hangs(child, FOLDER / f"{target.name}.current")
     if said.exists():
         return int(said.read_text()), None
     thrown, data = _current(target)
     kept = FOLDER / f"{target.name}-{hashlib.sha256(data).hexdigest()[:12]}"
     kept.write_bytes(data)
     how = signal.Signals(-child.returncode).name if child.returncode < 0 else f"code {child.returncode}"
-    if how == "SIGPROF":
+    if hung:
+        how = f"nothing for {HANG_SECONDS:g} s"
+    elif how == "SIGPROF":
         how = f"more than {CPU_SECONDS:g} s of work"
     died = f"died: {how}; the input is {kept}, what it said {log}"
     print(f"{target.name}: {died}", flush=True)
     return thrown + 1, died
+
+
+def _hangs(child: subprocess.Popen[bytes], current: Path) -> bool:
+    """Wait for the child to end; end it where it has not gone on to another input for long."""
+    last = time.time()
+    while time.time() - last < HANG_SECONDS:
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(timeout=HANG_SECONDS / 60)
+            return False
+        with suppress(FileNotFoundError):
+            last = max(last, current.stat().st_mtime)
+    child.kill()
+    child.wait()
+    return True
 
 
 def _current(target: Target) -> tuple[int, bytes]:

@@ -36,7 +36,7 @@ OTHER = (
 _MEASURED = 16
 #: ... and of those, one of so many by the whole of what the command line does, with the gate.
 _WHOLE = 8
-_EXCEL_HINT = re.compile(r'\A"?sep=[!#-~ ]"?\r?\n', re.IGNORECASE)
+_EXCEL_HINT = re.compile(r'\A"?sep=[\t!#-~ ]"?\r?\n', re.IGNORECASE)
 
 
 class Bytes:
