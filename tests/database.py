@@ -41,14 +41,16 @@ class Database:
             for statement in statements:
                 connection.exec_driver_sql(statement)
 
-    def connect(self, monkeypatch: pytest.MonkeyPatch, connection: str, port: int | None = None) -> None:
+    def connect(
+        self, monkeypatch: pytest.MonkeyPatch, connection: str, port: int | None = None, password: str = PASSWORD
+    ) -> None:
         """Name it as an Airflow connection."""
         entries = {
             "conn_type": "postgres",
             "host": "127.0.0.1",
             "port": port or self.port,
             "login": USER,
-            "password": PASSWORD,
+            "password": password,
             "schema": "postgres",
         }
         monkeypatch.setenv(f"AIRFLOW_CONN_{connection.upper()}", json.dumps(entries))

@@ -135,6 +135,10 @@ def test_a_database_out_of_reach_may_be_retried_and_a_wrong_table_is_not(run_dag
     assert (wrong.states["gate.local_cloaking"], wrong.tries["gate.local_cloaking"]) == ("failed", 1)
     unknown = run_dag(gated('"sql://nobody/nowhere"', '"sql://nobody/nowhere"'))
     assert (unknown.states["gate.local_cloaking"], unknown.tries["gate.local_cloaking"]) == ("failed", 1)
+    warehouse.connect(monkeypatch, "warehouse", password="old")
+    shut = run_dag(gated(IN_SQL.format("originals"), IN_SQL.format("avatars")))
+    assert (shut.states["gate.local_cloaking"], shut.tries["gate.local_cloaking"]) == ("failed", 2)
+    assert shut.states["publish"] != "success"
     warehouse.connect(monkeypatch, "warehouse", port=free_port())
     lost = run_dag(gated('"sql://warehouse/nowhere"', '"sql://warehouse/nowhere"'))
     assert (lost.states["gate.local_cloaking"], lost.tries["gate.local_cloaking"]) == ("failed", 2)
