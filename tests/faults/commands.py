@@ -56,10 +56,13 @@ def _carry_out(connection: Connection, command: Command) -> None:
 
     printed = command.watched.parent / "printed"
     printed.mkdir(exist_ok=True)
-    watch = Watch(under(command.watched, printed), fault=command.fault)
+    watch = Watch(under(command.watched, printed))
     watch.install()
     errors = io.StringIO()
     sys.stdout, sys.stderr = open(printed / "stdout", "w"), errors  # noqa: SIM115, PTH123
+    # The shell opens that; what the command does begins here.
+    watch.operations.clear()
+    watch.fault = command.fault
     sys.argv = ["local-cloaking", *command.arguments]
     code = 0
     try:

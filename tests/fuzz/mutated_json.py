@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
+import math
 import random
 from collections.abc import Callable
 from typing import Any
@@ -117,13 +118,20 @@ def _changed(value: Any, rng: random.Random) -> Any:
     return value
 
 
+def _as_floats(number: float) -> tuple[float, ...]:
+    try:
+        return number / 2, float(number), number + 1e-12
+    except OverflowError:  # A whole number larger than any of them.
+        return (math.inf,)
+
+
 def _change(holder: Any, step: Any, whole: Any, rng: random.Random) -> None:
     way = rng.random()
     old = holder[step]
     if way < 0.35:
         holder[step] = copy.deepcopy(rng.choice(VALUES))
     elif way < 0.6 and isinstance(old, int | float) and not isinstance(old, bool):
-        holder[step] = rng.choice((old + 1, old - 1, -old, old * 10, old / 2, float(old), str(old), old + 1e-12))
+        holder[step] = rng.choice((old + 1, old - 1, -old, old * 10, *_as_floats(old), str(old)))
     elif way < 0.7:
         del holder[step]
     elif way < 0.8 and isinstance(holder, dict):

@@ -117,7 +117,12 @@ def by_atheris(thrower: Thrower, seed: int) -> None:
     def change(data: bytes, longest: int, number: int) -> bytes:
         if number % 3 == 0:
             return bytes(atheris.Mutate(data, longest))
-        changed = mutate(data, random.Random(number))
+        try:
+            changed = mutate(data, random.Random(number))
+        except BaseException:
+            # Python that ends by itself waits forever for libFuzzer, which waits for Python.
+            traceback.print_exc()
+            os._exit(70)
         return changed if len(changed) <= longest else data
 
     corpus = tempfile.mkdtemp(prefix="fuzz-")
