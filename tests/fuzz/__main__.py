@@ -79,9 +79,10 @@ def _run(target: Target, inputs: int, seconds: float | None, seed: int) -> int:
 
 def _worker(target: Target, inputs: int, seconds: float | None, seed: int) -> tuple[int, str | None]:
     """Run the child; return how many inputs it threw, and what it died of, or None."""
-    said, log = FOLDER / f"{target.name}.thrown", FOLDER / f"{target.name}-{seed}.log"
-    said.unlink(missing_ok=True)
-    (FOLDER / f"{target.name}.current").unlink(missing_ok=True)
+    said, current = (FOLDER / f"{target.name}.{what}" for what in ("thrown", "current"))
+    log = FOLDER / f"{target.name}-{seed}.log"
+    for left in (said, current):
+        left.unlink(missing_ok=True)
     command = [sys.executable, "-m", "tests.fuzz.worker", target.name, f"--inputs={inputs}", f"--seed={seed}"]
     with log.open("wb") as errors:
         child = subprocess.Popen(
@@ -90,10 +91,10 @@ def _worker(target: Target, inputs: int, seconds: float | None, seed: int) -> tu
             env={**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"},
             stderr=errors,
         )
-        hung = _hangs(child, FOLDER / f"{target.name}.current")
+        hung = _hangs(child, current)
     if said.exists():
         return int(said.read_text()), None
-    thrown, data = _current(target)
+    thrown, data = _last_input(current)
     kept = FOLDER / f"{target.name}-{hashlib.sha256(data).hexdigest()[:12]}"
     kept.write_bytes(data)
     how = signal.Signals(-child.returncode).name if child.returncode < 0 else f"code {child.returncode}"
@@ -109,20 +110,22 @@ def _worker(target: Target, inputs: int, seconds: float | None, seed: int) -> tu
 def _hangs(child: subprocess.Popen[bytes], current: Path) -> bool:
     """Wait for the child to end; end it where it has not gone on to another input for long."""
     last = time.time()
-    while time.time() - last < HANG_SECONDS:
-        with suppress(subprocess.TimeoutExpired):
-            child.wait(timeout=HANG_SECONDS / 60)
-            return False
-        with suppress(FileNotFoundError):
-            last = max(last, current.stat().st_mtime)
-    child.kill()
-    child.wait()
-    return True
+    try:
+        while time.time() - last < HANG_SECONDS:
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(timeout=HANG_SECONDS / 60)
+                return False
+            with suppress(FileNotFoundError):
+                last = max(last, current.stat().st_mtime)
+        return True
+    finally:
+        # Also where this process is interrupted. Nothing is done to a child that has ended.
+        child.kill()
+        child.wait()
 
 
-def _current(target: Target) -> tuple[int, bytes]:
-    path = FOLDER / f"{target.name}.current"
-    content = path.read_bytes() if path.exists() else b""
+def _last_input(current: Path) -> tuple[int, bytes]:
+    content = current.read_bytes() if current.exists() else b""
     if len(content) < 16:
         return 0, b""
     thrown, size = struct.unpack_from("<QQ", content)

@@ -117,12 +117,7 @@ def by_atheris(thrower: Thrower, seed: int) -> None:
     def change(data: bytes, longest: int, number: int) -> bytes:
         if number % 3 == 0:
             return bytes(atheris.Mutate(data, longest))
-        try:
-            changed = mutate(data, random.Random(number))
-        except BaseException:
-            # Python that ends by itself waits forever for libFuzzer, which waits for Python.
-            traceback.print_exc()
-            os._exit(70)
+        changed = mutate(data, random.Random(number))
         return changed if len(changed) <= longest else data
 
     corpus = tempfile.mkdtemp(prefix="fuzz-")
@@ -132,7 +127,13 @@ def by_atheris(thrower: Thrower, seed: int) -> None:
     arguments = [f"-seed={seed}", f"-max_len={LONGEST}", "-timeout=1000000", "-rss_limit_mb=0", "-verbosity=0"]
     atheris.Setup([sys.argv[0], *arguments, corpus], thrower.throw, custom_mutator=change)
     thrower.ready()
-    atheris.Fuzz()
+    try:
+        atheris.Fuzz()
+    except BaseException:
+        # What leaves it, of the target or of `change`, must not end Python in the usual way: what libFuzzer then
+        # cleans up waits forever for Python, which is gone.
+        traceback.print_exc()
+        os._exit(70)
 
 
 def by_hypothesis(thrower: Thrower, seed: int) -> None:

@@ -8,6 +8,7 @@ import os
 import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if here in item.path.parents:
                 item.add_marker(pytest.mark.skip(reason="apache-airflow is not installed (extra `airflow`)"))
+
+
+def airflow_version() -> tuple[int, ...]:
+    """Return the first two numbers of it, for what differs between versions."""
+    return tuple(map(int, version("apache-airflow").split(".")[:2]))
 
 
 @dataclass

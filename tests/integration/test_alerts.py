@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import pytest
 
 pytest.importorskip("airflow", reason="apache-airflow is not installed (extra `airflow`)")
 
-from tests.integration.conftest import run_file
+from tests.integration.conftest import airflow_version, run_file
 from tests.receivers import Hook, hook, mails, statsd_server
 
 __all__ = ["hook", "mails"]
@@ -25,7 +24,7 @@ __all__ = ["hook", "mails"]
 CHECKOUT = Path(__file__).resolve().parents[2]
 PASSING, FAILING = "3", "50"  # the tables' Local Cloaking is 4
 #: Airflow 3.1 tells callbacks in a worker what was raised, but not in `dag.test()`.
-KNOWS_WHY = tuple(map(int, version("apache-airflow").split(".")[:2])) >= (3, 2)
+KNOWS_WHY = airflow_version() >= (3, 2)
 
 HEAD = """
 from datetime import timedelta

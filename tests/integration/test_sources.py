@@ -138,7 +138,7 @@ def test_a_database_out_of_reach_may_be_retried_and_a_wrong_table_is_not(run_dag
     warehouse.connect(monkeypatch, "warehouse", password="old")
     shut = run_dag(gated(IN_SQL.format("originals"), IN_SQL.format("avatars")))
     assert (shut.states["gate.local_cloaking"], shut.tries["gate.local_cloaking"]) == ("failed", 2)
-    assert shut.states["publish"] != "success"
+    assert shut.states["publish"] == "upstream_failed"
     warehouse.connect(monkeypatch, "warehouse", port=free_port())
     lost = run_dag(gated('"sql://warehouse/nowhere"', '"sql://warehouse/nowhere"'))
     assert (lost.states["gate.local_cloaking"], lost.tries["gate.local_cloaking"]) == ("failed", 2)
